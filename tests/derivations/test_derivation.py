@@ -1,4 +1,6 @@
-"""Arithmetic is read as people write it: every style of number, sign and layout, and no text brings the reader down."""
+"""Arithmetic is read as people write it: every style of number, sign and layout, and no text brings
+the reader down.
+"""
 
 from fractions import Fraction
 
@@ -254,6 +256,8 @@ def test_a_short_formula_copied_three_times():
 
 @pytest.mark.parametrize("unseen", "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202c\u202e\u2060\u2066\u2069\ufeff")
 def test_characters_that_are_not_seen(unseen):
-    """Soft hyphens, zero-width joiners, marks of the direction of writing: a page has them, and who copies it does not know."""
+    """Soft hyphens, zero-width joiners, marks of the direction of writing: a page has them, and who
+    copies it does not know.
+    """
     line = unseen.join(["Token embedding:", " 50", "257 ×", " 768", " = ", "38,", "597,376", ""])
     assert equations(line) == [RIGHT]

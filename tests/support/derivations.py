@@ -1,7 +1,8 @@
-"""Writes right derivations of a config's parameter count as people do, in several styles, and spoils them.
+"""Writes right derivations of a config's parameter count as people do, in several styles, and
+spoils them.
 
-The sums are made here, from the config alone. A text is a list of words and numbers, so that any one number can be
-changed and its line told.
+The sums are made here, from the config alone. A text is a list of words and numbers, so that any
+one number can be changed and its line told.
 """
 
 from __future__ import annotations
@@ -180,7 +181,9 @@ def _chat(lines: list[Line], times: str) -> list[str | int]:
 
 
 def _columns(lines: list[Line], times: str) -> list[str | int]:
-    """As in a block of code: labels, products and values under one another, the total without its sum."""
+    """As in a block of code: labels, products and values under one another, the total without its
+    sum.
+    """
     out: list[str | int] = ["```text\n"]
     for line in lines:
         if line.label in ("One layer", "Total"):
@@ -200,7 +203,9 @@ def _code(lines: list[Line], times: str) -> list[str | int]:
 
 
 def _labelled_sum(lines: list[Line], times: str) -> list[str | int]:
-    """Its last line names what it adds: "embedding 38,597,376 + layers 85,054,464 + … = 124,439,808"."""
+    """Its last line names what it adds: "embedding 38,597,376 + layers 85,054,464 + … =
+    124,439,808".
+    """
     *parts, total = lines
     named = {line.value: line.label for line in parts}
     out: list[str | int] = []
@@ -213,7 +218,9 @@ def _labelled_sum(lines: list[Line], times: str) -> list[str | int]:
 
 
 def _sections(lines: list[Line], times: str) -> list[str | int]:
-    """A chatbot's: sections, the layers' sum called a total, and at the end all that it adds with words behind the numbers."""
+    """A chatbot's: sections, the layers' sum called a total, and at the end all that it adds with
+    words behind the numbers.
+    """
     *parts, total = lines
     named = {line.value: line.label for line in parts}
     out: list[str | int] = ["To count them, let's go through each component.\n"]

@@ -4,7 +4,8 @@
 >>> int(evaluate(product, {"d": exactly(768)}).exact)
 38597376
 
-A reader (``derivations/parser.py``) makes the trees. Nothing is run as code, and no number grows past `MOST_BITS`.
+A reader (``derivations/parser.py``) makes the trees. Nothing is run as code, and no number grows
+past `MOST_BITS`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Undefined(Exception):
 
 
 class Number(NamedTuple):
-    """A number as written. `unit` is worth one of its last digit: 100,000 in 38.6M, 1/10 in 38.6, 1 in 386."""
+    """A number as written. `unit` is worth one of its last digit: 100,000 in 38.6M, 1/10 in 38.6, 1
+    in 386.
+    """
 
     value: Fraction
     unit: Fraction = Fraction(1)
@@ -52,10 +55,12 @@ class Name(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """``parts`` joined from left to right by ``symbols``, all of one rank: ``+ -``, ``* /`` or ``^``.
+    """``parts`` joined from left to right by ``symbols``, all of one rank: ``+ -``, ``* /`` or
+    ``^``.
 
-    The symbol ``(`` joins a number and the parentheses after it, "768 (12 × 64)", which are a factor or an aside;
-    ``(+`` those that begin with a plus sign, "589,824 (+768 biases)", which are an addend or an aside.
+    The symbol ``(`` joins a number and the parentheses after it, "768 (12 × 64)", which are a
+    factor or an aside; ``(+`` those that begin with a plus sign, "589,824 (+768 biases)", which are
+    an addend or an aside.
     """
 
     symbols: tuple[str, ...]
@@ -105,7 +110,9 @@ def evaluate(
 
 
 class _Evaluation(NamedTuple):
-    """How an expression is evaluated. A function inside of `evaluate` would call itself: a cycle, which stays as garbage."""
+    """How an expression is evaluated. A function inside of `evaluate` would call itself: a cycle,
+    which stays as garbage.
+    """
 
     names: Mapping[str, Value]
     loose: bool
@@ -130,7 +137,9 @@ class _Evaluation(NamedTuple):
 
 
 def alone(expression: Expression, *, loose: bool) -> Value | None:
-    """The value of a number that is a side of its own: its last digit is rounded, its zeros too where `loose`."""
+    """The value of a number that is a side of its own: its last digit is rounded, its zeros too
+    where `loose`.
+    """
     if not isinstance(expression, Number):
         return None
     if not loose or expression.unit < 1 or not expression.value:
@@ -140,7 +149,9 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
 
 
 def scaled(expression: Expression, by: int) -> Expression:
-    """An expression whose numbers leave out a unit, "38.6 + 85.1" in millions: each addend, or one factor, times it."""
+    """An expression whose numbers leave out a unit, "38.6 + 85.1" in millions: each addend, or one
+    factor, times it.
+    """
     if isinstance(expression, Number) and not expression.rounded:
         return Number(expression.value * by, expression.unit * by, rounded=True)
     if not isinstance(expression, Operation):
@@ -156,7 +167,9 @@ def scaled(expression: Expression, by: int) -> Expression:
 
 
 def ungrouped(expression: Expression) -> Expression:
-    """An expression whose numbers of three decimals have a dot for their thousands: 12.288 is 12,288."""
+    """An expression whose numbers of three decimals have a dot for their thousands: 12.288 is
+    12,288.
+    """
     if isinstance(expression, Number) and expression.unit == Fraction(1, 1000) and not expression.rounded:
         return Number(expression.value * 1000)
     if isinstance(expression, Operation):

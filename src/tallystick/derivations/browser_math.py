@@ -57,7 +57,9 @@ def _characters(line: str) -> Iterator[tuple[str, int]]:
 
 
 def _thrice(text: str, places: list[int], line: str) -> list[int] | None:
-    """Where in a line the longest formula stands three times in a row: the three beginnings, and the end."""
+    """Where in a line the longest formula stands three times in a row: the three beginnings, and
+    the end.
+    """
     best: tuple[int, int] | None = None
     places = [*places, len(line)]
 

@@ -33,7 +33,8 @@ _PRINTED = re.compile(
     r"\bprint\(\s*(?:f?[\"'][^\"'{}]{0,40}\{\s*)?([A-Za-z_]\w*)\s*(?:(?::[^{}\"']{0,20})?\}[^\"']{0,40}[\"'])?(?:,\s*[\"'][^\"']{0,40}[\"'])?\s*\)(?=\s*(?:#|//|=))"
 )
 
-# Commands whose argument is text or a style of it; braces within one another go from the inside out.
+# Commands whose argument is text or a style of it; braces within one another go from the inside
+# out.
 _STYLE = re.compile(
     r"\\(?:text\w*|math(?:rm|bf|it|sf|tt|cal|normal)|operatorname\*?|boxed|emph|mbox|num|bm|boldsymbol)\s*\{([^{}]*)\}"
 )
@@ -43,7 +44,8 @@ _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
-# "\\\\times" of a string of code; where \\\\ ends a line, the next command has a backslash of its own
+# "\\\\times" of a string of code; where \\\\ ends a line, the next command has a backslash of its
+# own
 _DOUBLED = re.compile(
     r"(?<!\\)\\\\(?=(?:times|cdot|div|approx|simeq|sim|text\w*|frac|mathrm|left|right|to|rightarrow|quad|ldots|cdots|dots)(?![a-z]))"
 )
@@ -101,7 +103,9 @@ _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
 
 def plain(line: str) -> str:
-    """One line without its markup; a line of LaTeX that breaks in the middle comes back with the break."""
+    """One line without its markup; a line of LaTeX that breaks in the middle comes back with the
+    break.
+    """
     if "&" in line and ";" in line:
         line = html.unescape(line)
     if "<" in line:

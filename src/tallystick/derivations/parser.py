@@ -1,7 +1,7 @@
 """Parse a line into tokens and expression trees: recursive descent of bounded depth.
 
-Markup is gone by now (``markup``). Words may stand after a number ("12 layers × 768 dims") and in parentheses
-("768 (width)"); what counts as a variable is what the caller knows.
+Markup is gone by now (``markup``). Words may stand after a number ("12 layers × 768 dims") and in
+parentheses ("768 (width)"); what counts as a variable is what the caller knows.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ _JOINS = frozenset(
 
 
 class Token(NamedTuple):
-    """A piece of a line. `kind` is number, word, operator, open, close, relation or stop (all else)."""
+    """A piece of a line. `kind` is number, word, operator, open, close, relation or stop (all
+    else).
+    """
 
     kind: str
     text: str
@@ -204,7 +206,9 @@ def _times(number: Number, scale: Fraction) -> Number:
 
 
 def _words(line: str, match: re.Match[str], known: Collection[str]) -> list[Token]:
-    """A word or a variable; GPT-2 is one word, and Ld two variables where both letters are known."""
+    """A word or a variable; GPT-2 is one word, and Ld two variables where both letters are
+    known.
+    """
     start, end, word = match.start(), match.end(), match[0]
     last = word.rpartition(".")[2]
     if word in known or last in known:  # config.n_embd is n_embd
@@ -231,7 +235,8 @@ def _mark(line: str, position: int) -> Token:
 def prefix(pieces: Sequence[Token], known: Collection[str]) -> tuple[Expression, int] | None:
     """The longest expression that `pieces` begin with, and how many of them it takes.
 
-    None where there is none, or where an operator follows that joins it to something without a value.
+    None where there is none, or where an operator follows that joins it to something without a
+    value.
     """
     reader = _Reader(pieces[:MOST_TOKENS], known)
     expression = reader.sum()
@@ -257,7 +262,8 @@ def suffix(pieces: Sequence[Token], known: Collection[str]) -> tuple[Expression,
         expression = reader.sum() if _can_start(pieces, start, known) else None
         if expression is not None and reader.position == end:
             return expression, start
-        # What begins inside of what was read stops where that stopped, or at a closing parenthesis before.
+        # What begins inside of what was read stops where that stopped, or at a closing parenthesis
+        # before.
         start = max(start + 1, reader.position)
     return None
 
@@ -281,9 +287,11 @@ def is_unit(token: Token) -> bool:
 
 
 def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str]) -> bool:
-    """Whether the expression of some pieces is read beyond doubt: no operator before it, and of words only units and labels.
+    """Whether the expression of some pieces is read beyond doubt: no operator before it, and of
+    words only units and labels.
 
-    A label stands before an addend, "+ final norm 1,536", a unit behind a number, "12 layers", a remark in parentheses.
+    A label stands before an addend, "+ final norm 1,536", a unit behind a number, "12 layers", a
+    remark in parentheses.
     """
     if end - start == 1 and not start:
         return True
@@ -308,7 +316,9 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
 
 
 def goes_on(pieces: Sequence[Token], end: int) -> bool:
-    """Whether words that are not understood stand between an expression and an operator: "4 Q/K heads × 256"."""
+    """Whether words that are not understood stand between an expression and an operator: "4 Q/K
+    heads × 256".
+    """
     place = end
     while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS:
         place += 1
@@ -324,7 +334,9 @@ def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:
 
 
 def unit_of(pieces: Sequence[Token]) -> str:
-    """What the last number of an expression counts, by the words behind it: "parameters", "bytes", "operations" or ""."""
+    """What the last number of an expression counts, by the words behind it: "parameters", "bytes",
+    "operations" or "".
+    """
     if len(pieces) == 1 and pieces[0].text[-1:].isdigit():
         return ""
     last = max((place for place, piece in enumerate(pieces) if piece.number is not None), default=None)
@@ -348,7 +360,9 @@ def _can_start(pieces: Sequence[Token], start: int, known: Collection[str]) -> b
 
 
 class _Reader:
-    """One reading of some tokens; each method takes what it can, or leaves the position and returns None."""
+    """One reading of some tokens; each method takes what it can, or leaves the position and returns
+    None.
+    """
 
     def __init__(self, pieces: Sequence[Token], known: Collection[str]) -> None:
         self.pieces = pieces
@@ -425,7 +439,9 @@ class _Reader:
         return token.text
 
     def _implied(self) -> str | None:
-        """The product in 12d², in 2(3 + 4), or, with a space before the parentheses, perhaps none."""
+        """The product in 12d², in 2(3 + 4), or, with a space before the parentheses, perhaps
+        none.
+        """
         token = self._next()
         if token is None or (token.kind == "word" and token.text not in self.known):
             return None
@@ -475,7 +491,9 @@ class _Reader:
         return inner
 
     def _skip_label(self, *, counted: bool) -> None:
-        """Pass over the words before a number: "+ final norm 1,536"; where `counted`, with a number of them: "+ 2 experts 352.3M"."""
+        """Pass over the words before a number: "+ final norm 1,536"; where `counted`, with a number
+        of them: "+ 2 experts 352.3M".
+        """
         place = self.position
         if counted and self._is(place, "number") and self._is(place + 1, "word"):
             place += 1
@@ -489,7 +507,9 @@ class _Reader:
             self.position = place  # of "A(16 × 4096) + B(4096 × 16)" the letter is a label too
 
     def _remark(self, place: int) -> int | None:
-        """Where a remark in parentheses ends before a number; None where there is none, or a number in it."""
+        """Where a remark in parentheses ends before a number; None where there is none, or a number
+        in it.
+        """
         end = place + 1
         while end - place < MOST_LOOKED_AT and self._is(end, "word") and self.pieces[end].text not in self.known:
             end += 1
@@ -503,7 +523,9 @@ class _Reader:
         return place < len(self.pieces) and self.pieces[place].kind == kind
 
     def _skip_remarks(self) -> None:
-        """Pass over units and words in parentheses, where the expression can go on, or end, after them."""
+        """Pass over units and words in parentheses, where the expression can go on, or end, after
+        them.
+        """
         mark, words = self.position, 0
         while (token := self._next()) is not None:
             unit = (

@@ -1,6 +1,7 @@
 """Read the statements of a text: Markdown, LaTeX, tables, chats, equations over several lines.
 
-Prose is passed over: around each ``=`` or ``≈`` the longest arithmetic is read, and the words before it are its label.
+Prose is passed over: around each ``=`` or ``≈`` the longest arithmetic is read, and the words
+before it are its label.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ MOST_SHOWN = 300  # characters of a statement's text
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
 _CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
 _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
-# "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm = 384"
+# "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm =
+# 384"
 _OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
 _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
 _OWN_RESULT = re.compile(
@@ -109,7 +111,8 @@ _WORD = re.compile(r"[^\W\d_]{3}")
 
 
 def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
-    """What a derivation is called and its text: of a file, of standard input for ``-``, or `text` itself.
+    """What a derivation is called and its text: of a file, of standard input for ``-``, or `text`
+    itself.
 
     A string with a line break or an equation in it is the text; any other names a file.
     """
@@ -208,31 +211,34 @@ def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
         yield held
 
 
-def _belongs(held: _Line, line: _Line) -> bool:  # noqa: PLR0911
-    """Whether an equation goes on: it is unfinished, or the next line begins with what joins it to this one."""
-    if _SIGN.match(line.text) and not _SIGN.match(held.text):
-        return False
+def _belongs(held: _Line, line: _Line) -> bool:
+    """Whether an equation goes on: it is unfinished, or the next line begins with what joins it to
+    this one.
+    """
+    begins = _SIGN.match(line.text) and not _SIGN.match(held.text)
     drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
     apart = not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED
-    if drawn or apart:
+    if begins or drawn or apart:
         return False
     if _TOKEN.fullmatch(line.plain) and _TOKENS.fullmatch(held.plain):
         numbers = line.plain.strip()[0].isdigit() and held.plain.rstrip()[-1].isalnum()
         return not numbers or _is_power(held, line)
-    if re.search(r"\d", held.plain) and (_GOES_ON.search(held.plain) or held.plain.count("(") > held.plain.count(")")):
+    relates, counts = _RELATION.search(held.plain) is not None, re.search(r"\d", held.plain) is not None
+    is_open = counts and held.plain.count("(") > held.plain.count(")")
+    if is_open or ((counts or relates) and _GOES_ON.search(held.plain)):
         return True
-    if _RELATION.search(held.plain) and _GOES_ON.search(held.plain):
-        return True
-    held_relates = _RELATION.search(held.plain) is not None
-    if _OWN_RESULT.match(line.plain) or (_OWN_LABEL if held_relates else _OWN_TIMES).match(line.plain):
+    own = (_OWN_RESULT, _OWN_LABEL if relates else _OWN_TIMES, _OWN_NUMBERS)
+    if any(pattern.match(line.plain) for pattern in own):
         return False
-    if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain) or _OWN_NUMBERS.match(line.plain):
+    if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain):
         return False
-    return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and _RELATION.search(held.plain))
+    return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and relates)
 
 
 def _is_power(held: _Line, line: _Line) -> bool:
-    """Whether a 2 on a line of its own, below a product that is copied token by token, is a superscript."""
+    """Whether a 2 on a line of its own, below a product that is copied token by token, is a
+    superscript.
+    """
     product = held.last > held.first and _TOKENS.fullmatch(held.plain) and "*" in held.plain
     return bool(product) and line.plain.strip() in ("2", "3") and held.plain.rstrip()[-1].isdigit()
 
@@ -321,8 +327,10 @@ class _Reader:
         if name:
             self.known.add(name)
 
-    def _chains(self, line: _Line, text: str, label: str = "") -> None:  # noqa: PLR0912
-        """Every "a = b = c" of a line: each piece between two relations ends one, begins one, or is a link of it."""
+    def _chains(self, line: _Line, text: str, label: str = "") -> None:
+        """Every "a = b = c" of a line: each piece between two relations ends one, begins one, or is
+        a link of it.
+        """
         pieces = self._tokens(text)
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
@@ -347,14 +355,7 @@ class _Reader:
                 end = found[1] if following < len(pieces) else _numbers_end(read)
                 sure = is_sure(segment, 0, end, self.known) and not goes_on(segment, found[1])
                 side = Side(found[0], loose, sure, unit_of(segment[: found[1] + 2]))
-                if begin.sides and _is_share(read, begin.sides[-1]):
-                    pass  # "= 512 parameters = 12.5% of W"
-                elif begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
-                    clause = text[begin.start : pieces[cut].start]
-                    self._add(line, begin.label, begin.sides, name=begin.name, clause=clause)
-                    begin = _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
-                else:
-                    begin.sides.append(side)
+                begin = self._linked(line, text[begin.start : pieces[cut].start], begin, side, read)
             elif computes(segment):
                 self._miss(line)
             if found is not None:
@@ -373,6 +374,16 @@ class _Reader:
             self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
             begin = self._begin(line, text, segment[found[1] :], label)
         self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+
+    def _linked(self, line: _Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
+        """Return the chain with one more side, unless that is a share of it or of another unit."""
+        if begin.sides and _is_share(read, begin.sides[-1]):
+            return begin  # "= 512 parameters = 12.5% of W"
+        if begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
+            self._add(line, begin.label, begin.sides, name=begin.name, clause=clause)
+            return _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
+        begin.sides.append(side)
+        return begin
 
     def _several(self, line: _Line, match: re.Match[str]) -> None:
         """Each variable of "n_embd, n_layer = 768, 12"."""
@@ -396,7 +407,8 @@ class _Reader:
             words = text[pieces[0].start : start]
             if not _LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
                 words = text[:start]
-            # In GPTConfig(vocab_size=50304) it is the argument of a call, and not what the text says of the model.
+            # In GPTConfig(vocab_size=50304) it is the argument of a call, and not what the text
+            # says of the model.
             argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
             sure = is_sure(pieces, found[1], len(pieces), self.known)
             counted = text[pieces[found[1]].end : pieces[-1].end]
@@ -440,7 +452,9 @@ class _Reader:
                     self._add(line, f"{before} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
 
     def _sentences(self, line: _Line) -> None:
-        """Keep the large numbers of a line, in case none is called its total: "with the head that makes 163.0M"; GPT-2 124M is a name."""
+        """Keep the large numbers of a line, in case none is called its total: "with the head that
+        makes 163.0M"; GPT-2 124M is a name.
+        """
         pieces = self._tokens(line.plain)
         for place, piece in enumerate(pieces):
             if piece.number is None or piece.number.value < LEAST_SAID or len(self.prose) == MOST_PROSE:
@@ -456,7 +470,9 @@ class _Reader:
                 self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
 
     def _value(self, line: _Line, text: str, label: str = "") -> None:
-        """A number that a line states without a relation: "Positions: 786,432", "that is 124M parameters in total"."""
+        """A number that a line states without a relation: "Positions: 786,432", "that is 124M
+        parameters in total".
+        """
         words, colon, rest = text.rpartition(":")
         if _KEY.fullmatch(words) and not TOTAL.search(words):
             return  # of a config
@@ -493,7 +509,9 @@ class _Reader:
         return found[0] if found and isinstance(found[0], Operation) else None
 
     def _shapes(self, text: str, number: Number) -> Operation | None:
-        """The product of the sizes in "4 x (768, 768)", where it is the number: a shape may be of the weight alone."""
+        """The product of the sizes in "4 x (768, 768)", where it is the number: a shape may be of
+        the weight alone.
+        """
         start = _SHAPE.search(text)
         if start is None:
             return None
@@ -508,7 +526,9 @@ class _Reader:
     # -- tables -----------------------------------------------------------------------------------
 
     def _row(self, line: _Line) -> None:
-        """A row "| label | product | value |"; a cell that holds an equation is read as a line of its own."""
+        """A row "| label | product | value |"; a cell that holds an equation is read as a line of
+        its own.
+        """
         cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
         wholes = [self._whole(cell) for cell in cells]
         numbered = [side for side in wholes if isinstance(side, Number)]
@@ -556,7 +576,9 @@ class _Reader:
 
 
 def _said(pieces: Sequence[Token]) -> list[Number]:
-    """The numbers among some tokens, but for what only rounds the one before: "108,854,784, about 110M"."""
+    """The numbers among some tokens, but for what only rounds the one before: "108,854,784, about
+    110M".
+    """
     found: list[Number] = []
     for number in (piece.number for piece in pieces if piece.number is not None):
         near = found and number.rounded and abs(found[-1].value - number.value) * NEAR_ROUNDED <= found[-1].value
@@ -599,7 +621,9 @@ def _is_sum(side: Expression) -> bool:
 
 
 def _alone(pieces: Sequence[Token]) -> Number | None:
-    """The one number that some tokens state: "≈ 38.6M", "about 124M parameters", "70,553,706,496 (70.55B)"."""
+    """The one number that some tokens state: "≈ 38.6M", "about 124M parameters", "70,553,706,496
+    (70.55B)".
+    """
     place = 0
     while place < len(pieces) and (pieces[place].text in "≈~" or pieces[place].text.lower() in ABOUT):
         place += 1
@@ -616,7 +640,9 @@ def _alone(pieces: Sequence[Token]) -> Number | None:
 
 
 class _Beginning(NamedTuple):
-    """A chain so far: its label, the variable that it defines, its sides with whether ≈ stands before them, where they start."""
+    """A chain so far: its label, the variable that it defines, its sides with whether ≈ stands
+    before them, where they start.
+    """
 
     label: str
     name: str
@@ -626,5 +652,7 @@ class _Beginning(NamedTuple):
 
 
 def _clause(text: str, start: int, end: int) -> str:
-    """The numbers of a chain with the words among them, and those behind them as far as the sentence goes."""
+    """The numbers of a chain with the words among them, and those behind them as far as the
+    sentence goes.
+    """
     return text[start:end] + _SENTENCE.split(text[end : end + MOST_SHOWN], maxsplit=1)[0]

@@ -1,4 +1,6 @@
-"""A derivation against a model: what each line is, which errors are new, and how the total becomes the model's."""
+"""A derivation against a model: what each line is, which errors are new, and how the total becomes
+the model's.
+"""
 
 import io
 import json

@@ -1,7 +1,8 @@
-"""What is said of a derivation does not depend on how it is written: its layout, order, notation, names, language.
+"""What is said of a derivation does not depend on how it is written: its layout, order, notation,
+names, language.
 
-Of each drawn text, right or with one slip that is carried on, and of the same text written otherwise, the wrong
-equations, the total, its truth and the corrections are the same.
+Of each drawn text, right or with one slip that is carried on, and of the same text written
+otherwise, the wrong equations, the total, its truth and the corrections are the same.
 """
 
 import pytest

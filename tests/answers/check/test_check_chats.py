@@ -1,4 +1,5 @@
-r"""Counts in the layout of a chatbot: a config on top, headings, bullets, ``\[ … \]`` on lines of their own, running sums.
+r"""Counts in the layout of a chatbot: a config on top, headings, bullets, ``\[ … \]`` on lines of
+their own, running sums.
 
 Sizes are multiplied out here; totals of whole models are those of transformers' classes.
 """
@@ -55,7 +56,9 @@ def true_totals():
 
 
 def book_gpt(d, layers):
-    """Parameters under the book's dictionary: a head of its own, biases of all but queries, keys and values."""
+    """Parameters under the book's dictionary: a head of its own, biases of all but queries, keys
+    and values.
+    """
     layer = 3 * d * d + (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
     return 2 * 50257 * d + 1024 * d + layers * layer + 2 * d
 
@@ -123,7 +126,9 @@ def test_the_slip_is_carried_to_the_total_and_nowhere_else():
 
 
 def test_gpt2_124m_by_the_dictionary_on_top():
-    """Three dictionaries, and the total says which is meant; the book's model has a head of its own."""
+    """Three dictionaries, and the total says which is meant; the book's model has a head of its
+    own.
+    """
     text = chat("gpt2_124m")
     answer = tallystick.check(text)
     assert answer.against == f"GPT_CONFIG_124M (line {line_of(text, 'GPT_CONFIG_124M')} of the text)"
@@ -143,7 +148,9 @@ def test_gpt2_124m_without_the_slip():
 
 
 def test_gpt2_124m_with_a_total_that_hides_the_slip():
-    """The total of the right numbers, and the slip on its own line: the sum as it stands is wrong too."""
+    """The total of the right numbers, and the slip on its own line: the sum as it stands is wrong
+    too.
+    """
     text = chat("gpt2_124m", {123_550_272: 123_551_232})
     answer = tallystick.check(text, against="gpt2")
     assert (line_of(text, "123,551,232"), 123_551_232) in [slip[:2] for slip in slips(answer)]

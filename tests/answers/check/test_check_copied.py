@@ -1,4 +1,6 @@
-"""What people write, copy and paste around their numbers accuses nobody, hides no slip, and leaves the total to be found."""
+"""What people write, copy and paste around their numbers accuses nobody, hides no slip, and leaves
+the total to be found.
+"""
 
 import pytest
 

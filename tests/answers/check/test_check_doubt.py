@@ -1,4 +1,6 @@
-"""What people write and mean is not called wrong: units left out, shares, rates, shapes, words among numbers."""
+"""What people write and mean is not called wrong: units left out, shares, rates, shapes, words
+among numbers.
+"""
 
 import pytest
 

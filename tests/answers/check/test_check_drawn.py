@@ -1,4 +1,6 @@
-"""Right derivations of drawn configs are accepted whole, in every style; one changed number is found at its line."""
+"""Right derivations of drawn configs are accepted whole, in every style; one changed number is
+found at its line.
+"""
 
 import random
 

@@ -1,4 +1,5 @@
-"""Texts that are large, deep or strange: each is judged or ends in one clear line, at a cost that grows with its length.
+"""Texts that are large, deep or strange: each is judged or ends in one clear line, at a cost that
+grows with its length.
 
 Calls of functions are counted, not seconds, as in `test_fuzz_cost`.
 """

@@ -1,4 +1,6 @@
-"""How a judged derivation is shown: the text's own lines with marks, in a terminal and as a page, whatever the text holds."""
+"""How a judged derivation is shown: the text's own lines with marks, in a terminal and as a page,
+whatever the text holds.
+"""
 
 import io
 import json

@@ -1,4 +1,6 @@
-"""The corrections of a total lead to the model's, to the last parameter, whatever a text leaves out, repeats or gets wrong."""
+"""The corrections of a total lead to the model's, to the last parameter, whatever a text leaves
+out, repeats or gets wrong.
+"""
 
 import random
 import re

@@ -1,4 +1,6 @@
-"""Texts as people paste them: which number is the total, whose model it is, and what a label names."""
+"""Texts as people paste them: which number is the total, whose model it is, and what a label
+names.
+"""
 
 import pytest
 

@@ -27,7 +27,8 @@ from tallystick.errors import BadInput
 class Check:
     """What is right and wrong in a derivation.
 
-    ``total_claimed + arithmetic + rounding + unexplained`` and the parameters of the `omissions` sum to `total_true`.
+    ``total_claimed + arithmetic + rounding + unexplained`` and the parameters of the `omissions`
+    sum to `total_true`.
     """
 
     source: str
@@ -92,7 +93,9 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
 
 
 def nearest(answers: Sequence[Check]) -> Check:
-    """Of the same derivation judged against several models, the answer whose total is nearest to its model's."""
+    """Of the same derivation judged against several models, the answer whose total is nearest to
+    its model's.
+    """
 
     def away(answer: Check) -> float:
         if not answer.total_claimed or not answer.total_true:
@@ -140,7 +143,8 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
 def _convention(total: Fraction, ledger: Ledger, judge: Judge) -> str | None:
     """Under which way of counting the model has this total: "with the tied head counted twice".
 
-    Adapters of some rank have nearly any number of parameters: they are meant where the text speaks of them.
+    Adapters of some rank have nearly any number of parameters: they are meant where the text speaks
+    of them.
     """
     if total.denominator != 1 or total <= 0 or total == ledger.total or total > MOST:
         return None

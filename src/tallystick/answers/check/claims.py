@@ -25,8 +25,9 @@ MOST_BEHIND = 2  # words behind "Total:" that leave its number the total
 class Equation:
     """Two sides of a chain that stand next to each other.
 
-    Numbers are exact: integers where they are whole. An equation that is right in itself and uses a wrong number of an
-    earlier line is `correct`, and `carried` is by how much the earlier error makes it too large.
+    Numbers are exact: integers where they are whole. An equation that is right in itself and uses a
+    wrong number of an earlier line is `correct`, and `carried` is by how much the earlier error
+    makes it too large.
     """
 
     line: int
@@ -45,7 +46,9 @@ class Equation:
 
 @dataclass
 class Claim:
-    """What a statement comes to: as written, and with the errors of earlier lines and its own corrected."""
+    """What a statement comes to: as written, and with the errors of earlier lines and its own
+    corrected.
+    """
 
     stated: Fraction
     true: Fraction

@@ -35,7 +35,9 @@ class _Match(NamedTuple):
 
 
 def omissions(total: Term, quantities: Quantities) -> tuple[Omission, ...] | None:
-    """Corrections that lead from a total, its arithmetic mended, to the model's; None where no term is known."""
+    """Corrections that lead from a total, its arithmetic mended, to the model's; None where no term
+    is known.
+    """
     if total.value == quantities.total:
         return ()
     terms = _terms((total,), quantities)
@@ -72,7 +74,9 @@ def omissions(total: Term, quantities: Quantities) -> tuple[Omission, ...] | Non
 
 
 def _terms(terms: Sequence[Term], quantities: Quantities) -> list[Term]:
-    """Terms taken apart until something in the model has so many parameters, or there is nothing to take apart."""
+    """Terms taken apart until something in the model has so many parameters, or there is nothing to
+    take apart.
+    """
     found = []
     for term in terms:
         if term.parts and not _candidates(term, quantities) and not _tied(term, quantities):
@@ -97,7 +101,9 @@ def _tied(term: Term, quantities: Quantities) -> Quantity | None:
 
 
 def _assigned(terms: Sequence[Term], quantities: Quantities) -> tuple[list[_Match], list[Term]]:
-    """Each term with a quantity of its own, no tensor in two of them; and the terms that found none."""
+    """Each term with a quantity of its own, no tensor in two of them; and the terms that found
+    none.
+    """
     choices = {place: _candidates(term, quantities) for place, term in enumerate(terms) if not _tied(term, quantities)}
     pairs = sorted(
         (-fit(quantity, terms[place].labels, _factors(terms[place])), order, place)
@@ -136,7 +142,9 @@ def _factors(term: Term) -> tuple[int, ...]:
 
 
 def _misnamed(term: Term, covered: frozenset[int], quantities: Quantities) -> Quantity | None:
-    """What has exactly as many parameters and is not counted yet: the head, where its line speaks of the vocabulary."""
+    """What has exactly as many parameters and is not counted yet: the head, where its line speaks
+    of the vocabulary.
+    """
     same = (quantity for quantity in quantities.of(term.value) if not quantity.one_layer)
     free = [quantity for quantity in same if quantity.atoms and not quantity.atoms & covered]
     return max(free, key=lambda quantity: fit(quantity, term.labels, _factors(term)), default=None)

@@ -147,7 +147,9 @@ class Judge:
             self.said |= dict.fromkeys(self._words(claim, statement), place)
 
     def _apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
-        """The one part in which two sums or products differ: of "a × b + c × d = 38.6M + 81.3M" the second."""
+        """The one part in which two sums or products differ: of "a × b + c × d = 38.6M + 81.3M" the
+        second.
+        """
         one, other = left.expression, right.expression
         if not (isinstance(one, Operation) and isinstance(other, Operation) and one.symbols == other.symbols):
             return one, other
@@ -178,7 +180,9 @@ class Judge:
         self.unread.append(Unread(statement.line, statement.text, why))
 
     def _sides(self, statement: Statement) -> list[Side]:
-        """The sides that have a value. A variable that gets a new plain number is not one of them: it is defined anew."""
+        """The sides that have a value. A variable that gets a new plain number is not one of them:
+        it is defined anew.
+        """
         found = []
         for side in statement.sides:
             try:
@@ -200,7 +204,9 @@ class Judge:
         return found
 
     def _counts(self, statement: Statement, first: Side, second: Side) -> bool:
-        """Whether a chain begins with a number of something, which is its label: "12 blocks = 12 × 7,087,872"."""
+        """Whether a chain begins with a number of something, which is its label: "12 blocks = 12 ×
+        7,087,872".
+        """
         count = first.expression
         if not isinstance(count, Number) or count.value > MOST_COUNTED:
             return False
@@ -211,9 +217,11 @@ class Judge:
 
     @contextmanager
     def _scope(self, sides: Sides) -> Iterator[None]:
-        """While a chain is judged: the value of each variable that it goes by, which may be one that the text gave it before.
+        """While a chain is judged: the value of each variable that it goes by, which may be one
+        that the text gave it before.
 
-        "With V = 50304 …" holds for a sentence; that V × d is 50257 × 768 later on says which V is meant.
+        "With V = 50304 …" holds for a sentence; that V × d is 50257 × 768 later on says which V is
+        meant.
         """
         names = sorted({name for side in sides for name in names_in(side.expression)} & self.former.keys())
         if not names or len(sides) < 2 or not self.readings.wrong(sides):
@@ -296,7 +304,9 @@ class Judge:
         return found.sentence if found else None
 
     def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
-        """What the number is in the model: exactly, or as far as the rounding of what it is computed from says."""
+        """What the number is in the model: exactly, or as far as the rounding of what it is
+        computed from says.
+        """
         if self.quantities is None or claim.defines or (claim.expression is None and claim.stated < LEAST_REFERENCE):
             return None
         labels = statement.labels
@@ -345,7 +355,9 @@ class Judge:
         return self.so_far.at(place).term
 
     def _use_small(self, claim: Claim) -> None:
-        """Go on from the earlier lines whose small results a sum adds: "128 + 32,768" of a small model's norms."""
+        """Go on from the earlier lines whose small results a sum adds: "128 + 32,768" of a small
+        model's norms.
+        """
         if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
             small = {part.value for part in claim.expression.parts if isinstance(part, Number)}
             for value in (one for one in small if one < LEAST_REFERENCE):
@@ -355,7 +367,9 @@ class Judge:
                 self.so_far.use(*places[-1:])
 
     def _said_before(self, claim: Claim, statement: Statement) -> int | None:
-        """The earlier line that a number with no computation restates: the same under the same words."""
+        """The earlier line that a number with no computation restates: the same under the same
+        words.
+        """
         found = (self.said[key] for key in self._words(claim, statement) if key in self.said)
         lines = self.derivation.statements
         # Two equal rows under one heading are two: the norms of a layer.
@@ -370,7 +384,8 @@ class Judge:
     def _implied_sum(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """A number that stands alone is the sum of the last lines above it, where that fits.
 
-        A total that is `judged` must be the sum of all of them: near to it, and not equal, it is wrong.
+        A total that is `judged` must be the sum of all of them: near to it, and not equal, it is
+        wrong.
         """
         above = self.so_far.summed(claim.written)
         fits = bool(above)
@@ -409,7 +424,9 @@ class Judge:
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
 
     def _column(self, statement: Statement) -> list[int]:
-        """The addends above a line drawn for a sum, or the rows of its table; none where one of their numbers is not read."""
+        """The addends above a line drawn for a sum, or the rows of its table; none where one of
+        their numbers is not read.
+        """
         lines = self.derivation.lines
         table = "|" in statement.plain
         above = [line for line in lines[max(0, statement.line - MOST_APART) : statement.line - 1] if line.strip()]
@@ -439,14 +456,18 @@ class Judge:
         return found[::-1] if even and len(found) >= LEAST_ADDENDS and computed > 1 and not missed else []
 
     def _is_off(self, places: Sequence[int], claim: Claim) -> bool:
-        """Whether a total is near to a sum, and not as near as their digits say: what is rounded up may be rounded twice."""
+        """Whether a total is near to a sum, and not as near as their digits say: what is rounded up
+        may be rounded twice.
+        """
         sums = self.so_far.sum(places)
         spread = sums.high - sums.low + claim.written.high - claim.written.low
         away = abs(sums.exact - claim.stated)
         return spread < away <= claim.stated / NEAR_SUM and not self._leaves_out(places, claim)
 
     def _leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
-        """Whether a total is the sum without some lines that follow each other: the tied head, the parts of a line."""
+        """Whether a total is the sum without some lines that follow each other: the tied head, the
+        parts of a line.
+        """
         sizes = [Value(Fraction(0), Fraction(0), Fraction(0)), *(self.so_far.at(place).written for place in places)]
         sums = list(accumulate(sizes, lambda one, other: Value(*map(add, one, other))))
         current().step(10 * LONGEST_RUN * len(sums))
@@ -460,14 +481,18 @@ class Judge:
         )
 
     def _lists(self, places: Sequence[int]) -> bool:
-        """Whether the statements from the first of some to the one at hand stand line by line, as in a list or a table."""
+        """Whether the statements from the first of some to the one at hand stand line by line, as
+        in a list or a table.
+        """
         lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
         if any(TAKEN.search(line.plain) for line in lines):
             return False  # something is taken away
         return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
 
     def _passes_over(self, places: Sequence[int]) -> bool:
-        """Whether a row among some looks as if it were of bytes or adapters by its name: "Engram memory" may be added too."""
+        """Whether a row among some looks as if it were of bytes or adapters by its name: "Engram
+        memory" may be added too.
+        """
         rows = range(min(places, default=self.so_far.place), self.so_far.place)
         lines = self.derivation.statements
         return any("|" in lines[row].plain and row not in places and measures(lines[row]) for row in rows)
@@ -510,7 +535,9 @@ class Judge:
         return bool(self.equations) and self.equations[-1].line == statement.line
 
     def _alone(self, statement: Statement, claim: Claim) -> None:
-        """A labelled number that stands alone is right where the model has that number of what the label names."""
+        """A labelled number that stands alone is right where the model has that number of what the
+        label names.
+        """
         if self.quantities is None or claim.defines or measures(statement):
             return
         labels = statement.labels
@@ -521,7 +548,9 @@ class Judge:
             self._equation(statement, claim, Number(Fraction(claim.match.parameters)), claim.side, True, last=True)
 
     def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
-        """The statements that a number which stands alone must be the sum of: all for a total, those of a layer for a layer."""
+        """The statements that a number which stands alone must be the sum of: all for a total,
+        those of a layer for a layer.
+        """
         about = tags_of(statement.label)
         if judged and not about:
             free = list(self.so_far.free())[::-1]
@@ -539,17 +568,23 @@ def _margin(line: str) -> int:
 
 
 def _is_only(statement: Statement) -> bool:
-    """Whether a line states one large number: "33,554,432 embedding, 20,971,520 other, 54,525,952 total" states three."""
+    """Whether a line states one large number: "33,554,432 embedding, 20,971,520 other, 54,525,952
+    total" states three.
+    """
     return len(_LARGE.findall(statement.plain)) < 2
 
 
 def _begins_line(statement: Statement) -> bool:
-    """Whether its label is what its line begins with, as in a list or a table: not in the middle of a sentence."""
+    """Whether its label is what its line begins with, as in a list or a table: not in the middle of
+    a sentence.
+    """
     return statement.plain.lstrip("|#*+-• ").startswith(statement.label[:MOST_BEGUN])
 
 
 def _factors(term: Term | None) -> tuple[int, ...]:
-    """What is multiplied in a term, or in the product that is nearly all of it: the bias of a projection is little."""
+    """What is multiplied in a term, or in the product that is nearly all of it: the bias of a
+    projection is little.
+    """
     if term is None:
         return ()
     largest = max(term.leaves, key=lambda leaf: abs(leaf.value))

@@ -23,7 +23,9 @@ _PLAIN_WORDS = re.compile(
 
 
 class Misfit(NamedTuple):
-    """What a label names in the model, with its parameters, and why the text's number differs, where that shows."""
+    """What a label names in the model, with its parameters, and why the text's number differs,
+    where that shows.
+    """
 
     what: str
     parameters: int
@@ -36,7 +38,9 @@ class Misfit(NamedTuple):
 
 
 def misfit(label: str, number: Fraction, quantities: Quantities) -> Misfit | None:
-    """What the label names, where that has not this number of parameters; None where it names nothing for sure."""
+    """What the label names, where that has not this number of parameters; None where it names
+    nothing for sure.
+    """
     meant = quantities.meant(label, number)
     if meant is None or any(_same(meant, other) for other in quantities.of(number)):
         return None
@@ -49,12 +53,16 @@ def misfit(label: str, number: Fraction, quantities: Quantities) -> Misfit | Non
 
 
 def _nothing_else(label: str) -> bool:
-    """Whether a label says attention and no part of it: with any other word it may name less, or more."""
+    """Whether a label says attention and no part of it: with any other word it may name less, or
+    more.
+    """
     return not _PLAIN_WORDS.sub("", label).strip(" -:()*_")
 
 
 def _same(meant: Quantity, other: Quantity) -> bool:
-    """Whether a quantity is what is meant, all kinds of its tensors or some: attention, without biases."""
+    """Whether a quantity is what is meant, all kinds of its tensors or some: attention, without
+    biases.
+    """
     return other.component == meant.component and other.one_layer == meant.one_layer
 
 

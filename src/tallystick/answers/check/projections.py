@@ -1,7 +1,8 @@
 """Find the projection that a tensor is (q, k, v, gate, up, down): by name, else by shape.
 
-A name such as fc1 or w1 means one thing here and another there. Of three matrices of one size the one that lies the other
-way round, or else the last, projects down. Of two, the first is gate and up in one where it holds twice as much.
+A name such as fc1 or w1 means one thing here and another there. Of three matrices of one size the
+one that lies the other way round, or else the last, projects down. Of two, the first is gate and up
+in one where it holds twice as much.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from tallystick.core.entries import EMBEDDING_ROLES
 # A projection and those that together are the same.
 FUSED = {"qkv": ("q", "k", "v"), "kv": ("k", "v"), "kv_b": ("k_b", "v_b"), "gate_up": ("gate", "up")}
 
-# What libraries write before and after the word for a projection: c_q, to_q, attn_q, q_proj, q_lin, ffn_up_exps.
+# What libraries write before and after the word for a projection: c_q, to_q, attn_q, q_proj, q_lin,
+# ffn_up_exps.
 _BEFORE = r"(?:(?:c|w|to|attn|ffn|proj|lin|linear|fc)_)?"
 _AFTER = r"(?:_?(?:proj|projection|lin|linear|layer|w|exps|shexp|blocks))?"
 
@@ -68,14 +70,18 @@ def _by_name(strand: TensorGroup) -> str | None:
 
 
 def _usual(strand: TensorGroup) -> str | None:
-    """Where neither its name nor its size decides; embeddings and heads are known by their role alone."""
+    """Where neither its name nor its size decides; embeddings and heads are known by their role
+    alone.
+    """
     if strand.role in EMBEDDING_ROLES:
         return ""
     return _NUMBERED.get(strand.word.lower()) if strand.role in ("mlp", "experts") else None
 
 
 def _by_size(strands: Iterable[TensorGroup]) -> dict[tuple[str, str, str], str]:
-    """What the matrices of MLPs are whose names leave it open, by role, module and word; biases are what their matrices are."""
+    """What the matrices of MLPs are whose names leave it open, by role, module and word; biases are
+    what their matrices are.
+    """
     modules: dict[tuple[str, str], dict[str, list[TensorGroup]]] = defaultdict(lambda: defaultdict(list))
     for strand in strands:
         if strand.role in ("mlp", "experts") and strand.kind == "matrix" and not strand.buffer:
@@ -89,7 +95,9 @@ def _by_size(strands: Iterable[TensorGroup]) -> dict[tuple[str, str, str], str]:
 
 
 def _of_module(matrices: Sequence[Sequence[TensorGroup]]) -> Sequence[str]:
-    """The projections of an MLP's two or three matrices, in their order; none where the sizes are no MLP's."""
+    """The projections of an MLP's two or three matrices, in their order; none where the sizes are
+    no MLP's.
+    """
     sizes = [sum(strand.size * strand.copies for strand in ones) for ones in matrices]
     if len(sizes) == 2 and sizes[0] == 2 * sizes[1]:
         return ("gate_up", "down")

@@ -3,7 +3,8 @@
 >>> from tallystick import count
 >>> found = Quantities(count("gpt2")).of(Fraction(7_077_888))[0]
 >>> found.what, found.names
-('attention output projection of 12 layers, without its bias', ('transformer.h.*.attn.c_proj.weight',))
+('attention output projection of 12 layers, without its bias',
+('transformer.h.*.attn.c_proj.weight',))
 """
 
 from __future__ import annotations
@@ -109,7 +110,9 @@ class Quantities:
         self._collect()
 
     def of(self, number: Fraction, spread: Fraction = Fraction(0)) -> list[Quantity]:
-        """What has so many parameters, give or take `spread`, in the order of what people mean first."""
+        """What has so many parameters, give or take `spread`, in the order of what people mean
+        first.
+        """
         if not spread:
             return self._by_number.get(int(number), []) if number.denominator == 1 else []
         return [quantity for quantity in self.whole if abs(quantity.parameters - number) <= spread]
@@ -121,7 +124,8 @@ class Quantities:
         factors: tuple[int, ...] = (),
         matched: Collection[Quantity | None] = (),
     ) -> Quantity | None:
-        """What a text means by a number, judged by the words before it, rather what was not `matched` before.
+        """What a text means by a number, judged by the words before it, rather what was not
+        `matched` before.
 
         None where nothing has so many parameters.
         """
@@ -135,7 +139,8 @@ class Quantities:
         )
 
     def stated(self, number: Value, labels: Sequence[str]) -> Quantity | None:
-        """What a number that stands alone says of the model: the best of what its label names, within its rounding.
+        """What a number that stands alone says of the model: the best of what its label names,
+        within its rounding.
 
         None where the label names nothing, or nothing that has so many parameters.
         """
@@ -160,7 +165,8 @@ class Quantities:
         return [quantity for quantity in self.whole if quantity.tags - KINDS == wanted]
 
     def meant(self, label: str, number: Fraction) -> Quantity | None:
-        """What a label names: all of one component, in one layer or in all; None where it names none, or not for sure.
+        """What a label names: all of one component, in one layer or in all; None where it names
+        none, or not for sure.
 
         Where it does not say in how many layers, it is what is nearer to `number`.
         """
@@ -342,7 +348,9 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
 
 
 def _unasked(tags: frozenset[str]) -> int:
-    """How far a quantity is from what is meant where nobody says these tags: biases alone, the last norm."""
+    """How far a quantity is from what is meant where nobody says these tags: biases alone, the last
+    norm.
+    """
     return len(tags & KINDS) + len(tags & {"bias", "scale", "shift"}) + 3 * len(tags & {"final", "token"})
 
 
@@ -350,7 +358,9 @@ def _unasked(tags: frozenset[str]) -> int:
 
 
 def _atoms(ledger: Ledger) -> list[Atom]:
-    """Parameters by name, kind and shape of one tensor; packed projections as the parts that they pack."""
+    """Parameters by name, kind and shape of one tensor; packed projections as the parts that they
+    pack.
+    """
     stacks: dict[tuple[str, tuple[int, ...]], list[Entry]] = {}
     for entry in ledger.parameters:
         if entry.unique:
@@ -384,7 +394,8 @@ def _atoms(ledger: Ledger) -> list[Atom]:
 
 
 def _strands(entries: Iterable[Entry]) -> dict[str, TensorGroup]:
-    """The strand that each name runs through, by the name with all of its numbers left open and as `template_of` leaves them.
+    """The strand that each name runs through, by the name with all of its numbers left open and as
+    `template_of` leaves them.
 
     Its projection is left open where the strands of a name differ in it.
     """
@@ -413,7 +424,9 @@ def _tag(name: str, role: str, slot: str | None) -> str:
 
 
 def _module(name: str) -> str:
-    """The module that a tensor is in: c_proj of h.*.attn.c_proj.weight, gate_up_proj of experts.gate_up_proj."""
+    """The module that a tensor is in: c_proj of h.*.attn.c_proj.weight, gate_up_proj of
+    experts.gate_up_proj.
+    """
     parts = [part for part in name.split(".") if part != "*"]
     inside = len(parts) > 1 and re.fullmatch(r"weight|bias|scale|shift|gamma|beta", parts[-1])
     return parts[-2] if inside else parts[-1]

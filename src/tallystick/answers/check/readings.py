@@ -53,7 +53,9 @@ class Readings:
         return not all(self.agree(left, right, asides=asides) for left, right in pairwise(sides))
 
     def meant(self, statement: Statement, sides: Sides, before: Claim | None) -> Sides:
-        """As it is meant where it is not written out: "38.6 + 85.1 = 123.7M" in millions, 12.288 for 12,288."""
+        """As it is meant where it is not written out: "38.6 + 85.1 = 123.7M" in millions, 12.288
+        for 12,288.
+        """
         if len(sides) < 2 or not self.wrong(sides):
             return sides
         last = sides[-1].expression
@@ -73,7 +75,9 @@ class Readings:
         return next((one for one in others if not self.wrong(one)), sides)
 
     def _shifted(self, sides: Sides) -> Sides:
-        """A chain, the units put to its numbers that lack them: "= 15.7 G FLOPs", "= 384 MB" for MiB."""
+        """A chain, the units put to its numbers that lack them: "= 15.7 G FLOPs", "= 384 MB" for
+        MiB.
+        """
         found = [sides[0]]
         for side in sides[1:]:
             number = side.expression
@@ -87,7 +91,9 @@ class Readings:
         return found
 
     def asides(self, sides: Sides) -> bool:
-        """Whether parentheses after a number only comment on it: the reading under which less is wrong."""
+        """Whether parentheses after a number only comment on it: the reading under which less is
+        wrong.
+        """
         if not any(_has_aside(side.expression) for side in sides):
             return False
 
@@ -158,7 +164,9 @@ def _with(side: Side, expression: Expression) -> Side:
 
 
 def _may_lack(side: Expression) -> bool:
-    """Whether a unit may be left out in it: in a sum, and in a product with decimals; 12 × 768 × 12 is no number of millions."""
+    """Whether a unit may be left out in it: in a sum, and in a product with decimals; 12 × 768 × 12
+    is no number of millions.
+    """
     if not isinstance(side, Operation):
         return False
     return side.symbols[0] in "+-" or any(isinstance(part, Number) and part.unit < 1 for part in side.parts)

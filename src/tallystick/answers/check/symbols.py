@@ -17,7 +17,8 @@ TEXT = "text_config_"  # how the symbols of a language model inside of a config 
 
 
 def sizes(ledger: Ledger) -> dict[str, int]:
-    """The config's keys that are in the shapes, with their values, and what else each of them is called.
+    """The config's keys that are in the shapes, with their values, and what else each of them is
+    called.
 
     >>> from tallystick import count
     >>> sizes(count("gpt2"))["d_model"]

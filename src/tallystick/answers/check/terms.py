@@ -16,7 +16,9 @@ LEAST_RATIO = 16  # 12 × 2,359,296 is about what 2,359,296 is about; 768 × 307
 
 
 class Term(NamedTuple):
-    """A part of a sum. `parts` are the terms that it is the sum of itself, none where it is one product."""
+    """A part of a sum. `parts` are the terms that it is the sum of itself, none where it is one
+    product.
+    """
 
     value: Fraction
     spread: Fraction = Fraction(0)  # half of what the rounding of its numbers leaves open
@@ -125,7 +127,9 @@ def times(one: Term, other: Term) -> Term:
 
 
 def labelled(term: Term, labels: Sequence[str], line: int) -> Term:
-    """A term with the words before its line put to those that it has, and its line where it had none."""
+    """A term with the words before its line put to those that it has, and its line where it had
+    none.
+    """
     return term._replace(
         labels=(term.labels + tuple(label for label in labels if label))[:MOST_LABELS],
         line=term.line or line,

@@ -24,8 +24,9 @@ FAR = 2  # a sum of no earlier lines that misses the model by more than a half o
 def whole(judge: Judge) -> int | None:
     """The statement that is the total of the text, None where there is none.
 
-    A total is a sum, or says that it is one, and no other sum goes on from it. Of several, as of two models or of
-    a model with and without its head, it is the one nearest to the model; without a model the last that says so.
+    A total is a sum, or says that it is one, and no other sum goes on from it. Of several, as of
+    two models or of a model with and without its head, it is the one nearest to the model; without
+    a model the last that says so.
     """
     statements = judge.derivation.statements
     collected = _collected(judge)
@@ -63,7 +64,9 @@ def whole(judge: Judge) -> int | None:
 
 
 def _said(judge: Judge) -> int | None:
-    """Of a text with no total: the number in a sentence that is the model's, which is made a statement."""
+    """Of a text with no total: the number in a sentence that is the model's, which is made a
+    statement.
+    """
     total = judge.quantities.total if judge.quantities else 0
     first = min((equation.line for equation in judge.equations), default=0)  # a number above all others is given
     found = [
@@ -85,7 +88,9 @@ def _said(judge: Judge) -> int | None:
 
 
 def _of_adapters(judge: Judge) -> int | None:
-    """Of a text about adapters and no model: the largest number that goes on from those of one matrix, times its layers."""
+    """Of a text about adapters and no model: the largest number that goes on from those of one
+    matrix, times its layers.
+    """
     if judge.quantities is not None:
         return None
     found = set()
@@ -97,7 +102,9 @@ def _of_adapters(judge: Judge) -> int | None:
 
 
 def _last_sum(judge: Judge) -> int | None:
-    """Of a text in which nothing is called the total: its last equation, where it adds and is the largest number."""
+    """Of a text in which nothing is called the total: its last equation, where it adds and is the
+    largest number.
+    """
     claims = [(place, claim) for place, claim in enumerate(judge.claims) if claim is not None]
     if not claims or judge.quantities is not None:
         return None
@@ -120,26 +127,32 @@ def _repeats(judge: Judge, claim: Claim) -> bool:
     return len(sizes) == 2 and 1 < sizes[0] <= MOST_COUNTED and sizes[1] >= LEAST_REFERENCE and sizes[1] in earlier
 
 
-def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collected: frozenset[int]) -> bool:  # noqa: PLR0911
-    about = _about(statement)
+def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collected: frozenset[int]) -> bool:
+    """Whether a statement may be the total, by what it adds and what its label is about."""
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
+    if is_model:  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
+        return not _part(judge, claim) or _adds(claim) or is_total(statement)
     if _part(judge, claim):
-        return is_model and (
-            _adds(claim) or is_total(statement)
-        )  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
-    if is_model:
-        return True
+        return False
+    about = _about(statement)
     if is_total(statement):
-        if SIZE.search(_words(statement).partition("(")[0]):
-            return False
-        part = not about and not _near(judge, claim)
-        if part and tags_of(statement.heading) - KINDS and not _adds(claim):
-            return False
-        return about <= {"all", "block"} or (_adds(claim) and "one" not in about)
+        return _says_total(judge, statement, claim, about)
     if "one" in about:
         return False
     layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", of a total of one
     return (place in collected and (_adds(claim) or layers)) or (_adds(claim) and _near(judge, claim))
+
+
+def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozenset[str]) -> bool:
+    """Whether a statement with a word for totals is the whole's: not a dimension's, and no
+    part's.
+    """
+    if SIZE.search(_words(statement).partition("(")[0]):
+        return False
+    part = not about and not _near(judge, claim) and tags_of(statement.heading) - KINDS
+    if part and not _adds(claim):
+        return False
+    return about <= {"all", "block"} or (_adds(claim) and "one" not in about)
 
 
 def _about(statement: Statement) -> frozenset[str]:
@@ -156,7 +169,9 @@ def _words(statement: Statement) -> str:
 
 
 def _collected(judge: Judge) -> frozenset[int]:
-    """The sums that go on from two earlier lines at least, totals, and what is so many times one of them."""
+    """The sums that go on from two earlier lines at least, totals, and what is so many times one of
+    them.
+    """
     claims = [claim for claim in judge.claims if claim is not None]
     users = Counter(user for claim in claims for user in set(claim.users))
     found = {place for place, lines in users.items() if lines > 1}
@@ -177,7 +192,9 @@ def _near(judge: Judge, claim: Claim) -> bool:
 
 
 def _is_stated(claim: Claim) -> bool:
-    """Whether it is written as a number, perhaps twice: "5,164,236,800 (5.16B)"; not as a formula alone."""
+    """Whether it is written as a number, perhaps twice: "5,164,236,800 (5.16B)"; not as a formula
+    alone.
+    """
     side = claim.side
     return isinstance(side, Number) or (isinstance(side, Operation) and set(side.symbols) <= ASIDES)
 
@@ -189,6 +206,8 @@ def _adds(claim: Claim) -> bool:
 
 
 def _part(judge: Judge, claim: Claim) -> bool:
-    """Whether a larger number of parameters goes on from it: what restates it, or says its bytes, is none."""
+    """Whether a larger number of parameters goes on from it: what restates it, or says its bytes,
+    is none.
+    """
     users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
     return any(user and user.stated > claim.stated and not measures(statement) for statement, user in users)
