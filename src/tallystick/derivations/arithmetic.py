@@ -4,8 +4,8 @@
 >>> int(evaluate(product, {"d": exactly(768)}).exact)
 38597376
 
-A reader (``derivations/parser.py``) makes the trees. Nothing is run as code, and no number grows
-past `MOST_BITS`.
+``derivations/parser.py`` builds the expression trees. Nothing is run as code, and no number
+exceeds `MOST_BITS`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 from tallystick.core.budget import Budget, current
 from tallystick.errors import BadInput
 
-# What a number is multiplied by, as a power of ten, for the letter or word after it.
+# Power of ten for the letter or word after a number.
 SCALES = {
     "k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "g": 9, "mrd": 9, "billion": 9,
     "t": 12, "trillion": 12, "millionen": 6, "milliarde": 9, "milliarden": 9, "milliard": 9, "millones": 6, "millón": 6, "тыс": 3, "млн": 6, "млрд": 9, "milioni": 6, "milione": 6, "miliardi": 9, "miliardo": 9, "milhões": 6, "milhão": 6, "bilhões": 9, "bilhão": 9,
@@ -27,25 +27,26 @@ SCALES = {
     "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
 }  # fmt: skip
 
-MOST_BITS = 1000  # of a numerator or denominator: 300 digits, where the largest models need 13; a float holds 1,024
+MOST_BITS = 1000  # per numerator or denominator: 300 digits; the largest models need 13, a float holds 1,024 bits
 
-ASIDES = frozenset(["(", "(+"])  # what joins a number and parentheses that perhaps only comment on it
+ASIDES = frozenset(["(", "(+"])  # join a number and parentheses that may only comment on it
 
 Expression: TypeAlias = "Number | Name | Operation"
 
 
 class Undefined(Exception):
-    """An expression that has no value: a name that nobody defined, a division by zero, a root."""
+    """An expression without a value: an undefined name, a division by zero, or a root."""
 
 
 class Number(NamedTuple):
-    """A number as written. `unit` is worth one of its last digit: 100,000 in 38.6M, 1/10 in 38.6, 1
-    in 386.
+    """A number as written.
+
+    `unit` is the value of one unit in its last digit: 100,000 for 38.6M, 1/10 for 38.6, 1 for 386.
     """
 
     value: Fraction
     unit: Fraction = Fraction(1)
-    rounded: bool = False  # 38.6M, 3.9e7 and 31.0% are rounded wherever they stand
+    rounded: bool = False  # 38.6M, 3.9e7 and 31.0% are always rounded
 
 
 class Name(NamedTuple):
@@ -55,11 +56,10 @@ class Name(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """``parts`` joined from left to right by ``symbols``, all of one rank: ``+ -``, ``* /`` or
-    ``^``.
+    """``parts`` joined left to right by ``symbols`` of one precedence: ``+ -``, ``* /`` or ``^``.
 
-    The symbol ``(`` joins a number and the parentheses after it, "768 (12 × 64)", which are a
-    factor or an aside; ``(+`` those that begin with a plus sign, "589,824 (+768 biases)", which are
+    The symbol ``(`` joins a number and the parentheses after it, "768 (12 × 64)": a factor or an
+    aside. The symbol ``(+`` joins parentheses that begin with a plus sign, "589,824 (+768 biases)":
     an addend or an aside.
     """
 
@@ -68,19 +68,19 @@ class Operation(NamedTuple):
 
 
 class Value(NamedTuple):
-    """An exact value, and the bounds that the rounding of its numbers leaves."""
+    """An exact value, with the bounds left open by the rounding of its numbers."""
 
     exact: Fraction
     low: Fraction
     high: Fraction
 
     def meets(self, other: Value) -> bool:
-        """Whether both may be the same number."""
+        """Return whether the bounds of both values overlap."""
         return self.low <= other.high and other.low <= self.high
 
 
 def exactly(number: int | Fraction) -> Value:
-    """A value with no rounding."""
+    """Return a value without rounding."""
     whole = Fraction(number)
     return Value(whole, whole, whole)
 
@@ -93,25 +93,27 @@ def evaluate(
     asides: bool = False,
     replaced: Callable[[Number], Value | None] = lambda _: None,
 ) -> Value:
-    """The value of an expression.
+    """Return the value of an expression.
 
     Args:
-        expression: what a reader made of the text.
-        names: the values of variables.
-        loose: decimals are rounded too, as beside ``≈``; otherwise only numbers such as 38.6M are.
-        asides: parentheses after a number only comment on it, and are no factor.
-        replaced: another value for a number as written, or None.
+        expression: the tree built by the parser.
+        names: values of the variables.
+        loose: treat decimals as rounded too, as next to ``≈``. Otherwise only numbers such as
+            38.6M are rounded.
+        asides: treat parentheses after a number as comments, not as factors.
+        replaced: returns another value for a number as written, or None to keep it.
 
     Raises:
-        Undefined: where there is no value.
-        BadInput: where a number would grow past `MOST_BITS`.
+        Undefined: if the expression has no value.
+        BadInput: if a number would exceed `MOST_BITS`.
     """
     return _Evaluation(names, loose, asides, replaced, current()).value(expression)
 
 
 class _Evaluation(NamedTuple):
-    """How an expression is evaluated. A function inside of `evaluate` would call itself: a cycle,
-    which stays as garbage.
+    """Arguments of one `evaluate` call.
+
+    A nested recursive function would form a reference cycle, which stays as garbage.
     """
 
     names: Mapping[str, Value]
@@ -137,8 +139,9 @@ class _Evaluation(NamedTuple):
 
 
 def alone(expression: Expression, *, loose: bool) -> Value | None:
-    """The value of a number that is a side of its own: its last digit is rounded, its zeros too
-    where `loose`.
+    """Return the value of a side that is a single number, or None for other expressions.
+
+    The last digit of a decimal is rounded; with `loose`, trailing zeros are rounded too.
     """
     if not isinstance(expression, Number):
         return None
@@ -149,8 +152,9 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
 
 
 def scaled(expression: Expression, by: int) -> Expression:
-    """An expression whose numbers leave out a unit, "38.6 + 85.1" in millions: each addend, or one
-    factor, times it.
+    """Multiply an expression whose numbers omit a unit, such as "38.6 + 85.1" in millions.
+
+    In a sum each addend is multiplied by `by`, in a product one factor.
     """
     if isinstance(expression, Number) and not expression.rounded:
         return Number(expression.value * by, expression.unit * by, rounded=True)
@@ -167,9 +171,7 @@ def scaled(expression: Expression, by: int) -> Expression:
 
 
 def ungrouped(expression: Expression) -> Expression:
-    """An expression whose numbers of three decimals have a dot for their thousands: 12.288 is
-    12,288.
-    """
+    """Read each number with three decimals as dot-grouped thousands: 12.288 becomes 12,288."""
     if isinstance(expression, Number) and expression.unit == Fraction(1, 1000) and not expression.rounded:
         return Number(expression.value * 1000)
     if isinstance(expression, Operation):
@@ -189,7 +191,7 @@ _EXACT = {"+": add, "(+": add, "-": sub, "*": mul, "(": mul, "/": truediv}
 
 def _apply(symbol: str, left: Value, right: Value) -> Value:
     if left.low is left.high and right.low is right.high and symbol in _EXACT and (symbol != "/" or right.exact):
-        exact = _EXACT[symbol](left.exact, right.exact)  # as most are: one sum in place of three
+        exact = _EXACT[symbol](left.exact, right.exact)  # the common case: one operation instead of three
         _bounded(exact)
         return Value(exact, exact, exact)
     if symbol in ("+", "(+"):

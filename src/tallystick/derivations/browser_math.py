@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-LEAST, MOST = 5, 400  # characters of a formula that is looked for; a shorter one may stand there thrice by itself
-LONGEST = 1_500  # characters of a line that is looked through
-MOST_TRIED = 6  # places at which a formula may begin again, for each place where it may begin
+LEAST, MOST = 5, 400  # characters of a formula; a shorter one may repeat by chance
+LONGEST = 1_500  # characters of a searched line
+MOST_TRIED = 6  # candidate positions of the second copy, per start position
 _SHOWN = {
     "times": "×",
     "cdot": "×",
@@ -33,7 +33,7 @@ _COMPUTES = re.compile(r"\d.*[=×+≈^/]|[=×+≈/].*\d")
 
 
 def once(line: str) -> str:
-    """The line with each formula that stands there thrice as it was written, once."""
+    """Reduce each formula that occurs three times in a row to its LaTeX source."""
     for _ in range(20):
         shown = list(_characters(line))
         found = _thrice("".join(character for character, _ in shown), [place for _, place in shown], line)
@@ -45,7 +45,7 @@ def once(line: str) -> str:
 
 
 def _characters(line: str) -> Iterator[tuple[str, int]]:
-    """What is seen of a line, character by character, and where it is written."""
+    """Yield each visible character of a line with its position in the source."""
     for piece in _PIECE.finditer(line):
         if piece["command"]:
             for character in _SHOWN.get(piece["command"], piece["command"]):
@@ -57,8 +57,9 @@ def _characters(line: str) -> Iterator[tuple[str, int]]:
 
 
 def _thrice(text: str, places: list[int], line: str) -> list[int] | None:
-    """Where in a line the longest formula stands three times in a row: the three beginnings, and
-    the end.
+    """Find the longest formula that occurs three times in a row in a line.
+
+    Return the three start positions and the end, or None.
     """
     best: tuple[int, int] | None = None
     places = [*places, len(line)]
@@ -75,7 +76,7 @@ def _thrice(text: str, places: list[int], line: str) -> list[int] | None:
             length, one = again - start, text[start:again]
             if text.startswith(one, again) and text.startswith(one, again + length) and _COMPUTES.search(one):
                 if "=" not in one and _alike(line, at(start, length)):
-                    continue  # "589,824 + 589,824 + 589,824 + 589,824" adds four
+                    continue  # "589,824 + 589,824 + 589,824 + 589,824" is a sum of four addends
                 best = start, length
     if best is None and len(text) <= LONGEST and (short := _SHORT.search(text)) is not None:
         best = short.start(), len(short[1])
@@ -83,6 +84,6 @@ def _thrice(text: str, places: list[int], line: str) -> list[int] | None:
 
 
 def _alike(line: str, places: list[int]) -> bool:
-    """Whether all three are written alike: none of them is the source of the others."""
+    """Return whether all three copies are spelled alike, so that none is the LaTeX source."""
     first, second, third = (_MARKS.sub("", line[start:end]) for start, end in pairwise(places))
     return first == second == third

@@ -14,27 +14,26 @@ import unicodedata
 
 from tallystick.derivations.browser_math import once
 
-MOST_ROUNDS = 20  # of braces within one another
+MOST_ROUNDS = 20  # levels of nested braces
 
 _URL = re.compile(r"https?://\S+")
 _APART = re.compile(r"(?<=\d) , (?=\d{3}(?!\d))")  # 2 , 359 , 296
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
-_SPACES = re.compile(r"\s{3,}")  # two still tell columns apart
+_SPACES = re.compile(r"\s{3,}")  # two blanks still separate columns
 _LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|\\item\b)*")
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
 _ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200})(?<=[^\s*])\*(?![\w(*])")
 _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
 
-# "wte = vocab * d  # 38,597,376" in code says what the line comes to.
+# In code, a comment may state the result: "wte = vocab * d  # 38,597,376".
 _RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KMB]?\s?$)")
 
-# print(f"{total:,}") in code, before its result, is the variable.
+# print(f"{total:,}") before its result in code stands for the variable.
 _PRINTED = re.compile(
     r"\bprint\(\s*(?:f?[\"'][^\"'{}]{0,40}\{\s*)?([A-Za-z_]\w*)\s*(?:(?::[^{}\"']{0,20})?\}[^\"']{0,40}[\"'])?(?:,\s*[\"'][^\"']{0,40}[\"'])?\s*\)(?=\s*(?:#|//|=))"
 )
 
-# Commands whose argument is text or a style of it; braces within one another go from the inside
-# out.
+# Commands whose argument is text or styled text; nested braces are removed from the inside out.
 _STYLE = re.compile(
     r"\\(?:text\w*|math(?:rm|bf|it|sf|tt|cal|normal)|operatorname\*?|boxed|emph|mbox|num|bm|boldsymbol)\s*\{([^{}]*)\}"
 )
@@ -44,8 +43,7 @@ _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
-# "\\\\times" of a string of code; where \\\\ ends a line, the next command has a backslash of its
-# own
+# "\\\\times" in a string literal. If \\\\ ends a line, the next command has its own backslash.
 _DOUBLED = re.compile(
     r"(?<!\\)\\\\(?=(?:times|cdot|div|approx|simeq|sim|text\w*|frac|mathrm|left|right|to|rightarrow|quad|ldots|cdots|dots)(?![a-z]))"
 )
@@ -92,7 +90,7 @@ _CHARACTERS = str.maketrans({
     **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→", "（": "(", "）": ")", "＝": "=", "＋": "+", "％": "%",
     **{chr(letter): unicodedata.normalize("NFKC", chr(letter)) for letter in range(0x1D400, 0x1D800)},  # 𝑀 is M
     **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
-    **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # not seen
+    **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # invisible characters
 })  # fmt: skip
 _SCALED_OUTSIDE = re.compile(
     r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
@@ -103,8 +101,9 @@ _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
 
 def plain(line: str) -> str:
-    """One line without its markup; a line of LaTeX that breaks in the middle comes back with the
-    break.
+    """Return one line without its markup.
+
+    A LaTeX line break inside the line is returned as a newline.
     """
     if "&" in line and ";" in line:
         line = html.unescape(line)
@@ -118,7 +117,7 @@ def plain(line: str) -> str:
     if "print(" in line:
         line = _PRINTED.sub(r"\1", line)
     line = _RESULT.sub(" = ", line)
-    if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, and no mathematics between them
+    if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, without mathematics between them
         line = line.replace("\\(", "(").replace("\\)", ")")
     if "\\" in line or "{" in line or line.lstrip().startswith("&"):
         line = _without_latex(line)
@@ -132,7 +131,7 @@ def plain(line: str) -> str:
 
 
 def readable(line: str) -> str:
-    r"""A plain line as people read it: one blank between its words, and × for a product.
+    r"""Format a plain line for reading: single blanks between words, and × for a product.
 
     >>> readable(plain(r"3 \times (\text{emb\_dim} \times 768)  &= 1{,}769{,}472"))
     '3 × (emb_dim × 768) = 1,769,472'
@@ -152,7 +151,7 @@ def _without_latex(line: str) -> str:
         line = _FRACTION.sub(_fraction, line)
         if line == before:
             break
-    line = re.sub(r"\s*\\(?:left|[bB]igg?l)\s*(?=[(\[])", "", line)  # 12 \left( is 12 times what follows
+    line = re.sub(r"\s*\\(?:left|[bB]igg?l)\s*(?=[(\[])", "", line)  # 12 \left( multiplies 12 by the parentheses
     line = _COMMAND.sub(_meaning, line)
     return re.sub(r"&(?=\s*[=≈])|(?<=[=≈])\s?&|&\s*$|^\s*&", "", line).replace("&", " ")
 
@@ -176,4 +175,4 @@ def _meaning(match: re.Match[str]) -> str:
         return _MEANINGS[name]
     if name in _SILENT:
         return ""
-    return name if match[2] else f" \\{name} "  # \_ is an underscore; \sqrt stays, and has no value here
+    return name if match[2] else f" \\{name} "  # \_ is an underscore; \sqrt stays, but has no value here

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tallystick.derivations.arithmetic import Expression
 
-# How people call a total, in the languages in which they count.
+# Words for a total, in the supported languages.
 TOTAL = re.compile(
     r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total|toplam\w*|jumlah|totaal|łącznie|celkem|tổng)\b"
     r"|\b(?:(?:whole|entire) (?:model|network)|modelo (?:inteiro|completo|entero)|modèle (?:entier|complet)|ganzes? modell|вся модель)\b|整个模型|モデル全体"
@@ -19,18 +19,18 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 
-# "Total dimension: 96 × 128 = 12,288" is a size.
+# "Total dimension: 96 × 128 = 12,288" is a size, not a parameter total.
 SIZE = re.compile(r"\b(?:dimensi|width\b|размерност)|维度|次元", re.IGNORECASE)
 
-# What a number is compared with is a bound, and no number of the model.
+# A number after < or ≤ is a bound, not a count of the model.
 BOUND = re.compile(r"(?<![-=<>:])[<>](?![-=<>])|[<>]=(?!=)|[≤≥]")
 
-# How a column of addends looks above its sum.
-DRAWN = re.compile(r"\W*[-=_─━═]{3,}\W*")  # as people draw it between addends and their sum
+# Patterns that describe a column of addends above its sum.
+DRAWN = re.compile(r"\W*[-=_─━═]{3,}\W*")  # a line drawn between addends and their sum
 SECTION = re.compile(r"\s*(?:#|```|~~~)")
-HUNDREDS = re.compile(r"\d{3}|\d\s?[KMB万亿억만億]")  # such a number is an addend
+HUNDREDS = re.compile(r"\d{3}|\d\s?[KMB万亿억만億]")  # a number this large is an addend
 TAKEN = re.compile(r"[:|=]\s*[-−–]\s?\d|\b(?:minus|less|saves?|saved|of which|davon|dont)\b", re.IGNORECASE)
-MARGIN = " \t#/;│"  # before an addend, the signs of a comment among it
+MARGIN = " \t#/;│"  # indentation before an addend, comment signs included
 BRANCH = re.compile(r"[\s|]*[└├│╰]")
 
 
@@ -38,36 +38,36 @@ class Side(NamedTuple):
     """One side of a chain "a = b ≈ c"."""
 
     expression: Expression
-    loose: bool = False  # ``≈`` or ``~`` stands before it
-    sure: bool = True  # no word or operator stands next to it, or in it, that may change what it says
-    unit: str = ""  # what it counts, where it says so: "parameters", "bytes" or "operations"
+    loose: bool = False  # preceded by ``≈`` or ``~``
+    sure: bool = True  # no adjacent or inner word or operator may change its meaning
+    unit: str = ""  # "parameters", "bytes", "operations", or "" if unstated
 
 
 class Statement(NamedTuple):
-    """One chain "label: a = b ≈ c", or a labelled number with no relation at all.
+    """A chain "label: a = b ≈ c", or a labelled number without a relation.
 
-    `sides` that could not be read as arithmetic are left out.
+    `sides` omits each side that could not be read as arithmetic.
     """
 
-    line: int  # where it starts, the first line of the text being 1
-    last: int  # where it ends
+    line: int  # first line, counted from 1
+    last: int  # last line
     text: str  # as written
-    plain: str  # without its markup: "3 × (emb_dim × emb_dim) = 1,769,472"
-    label: str  # the words before it
-    heading: str  # the words of the heading, or of the line that ends in a colon, above it
-    name: str  # the variable that it defines or restates, or ""
+    plain: str  # without markup: "3 × (emb_dim × emb_dim) = 1,769,472"
+    label: str  # the words before its first side
+    heading: str  # text of the heading, or of the line ending in a colon, above it
+    name: str  # the variable it defines or restates, or ""
     sides: tuple[Side, ...]
-    clause: str = ""  # the words among its numbers, and those right behind them: its unit, where it has one
-    section: str = ""  # the words of the last heading, where `heading` is a line that ends in a colon
+    clause: str = ""  # words among its numbers and right after them, such as a unit
+    section: str = ""  # text of the last heading, also when `heading` is a line ending in a colon
 
     @property
     def labels(self) -> tuple[str, str, str]:
-        """What it may be called by, nearest first."""
+        """Texts that may name the number, nearest first: label, heading, section."""
         return self.label, self.heading, self.section
 
 
 class Unread(NamedTuple):
-    """A line with arithmetic in it that is part of no statement, and why, where it is known."""
+    """A line with arithmetic that belongs to no statement, with the reason if known."""
 
     line: int
     text: str
@@ -75,15 +75,15 @@ class Unread(NamedTuple):
 
 
 class Derivation(NamedTuple):
-    """All statements of a text, in its order."""
+    """All statements of a text, in text order."""
 
     source: str
     statements: tuple[Statement, ...]
     unread: tuple[Unread, ...]
-    lines: tuple[str, ...] = ()  # all of the text, as written
-    prose: tuple[Statement, ...] = ()  # large numbers, each with its line alone
+    lines: tuple[str, ...] = ()  # all lines of the text, as written
+    prose: tuple[Statement, ...] = ()  # large numbers in sentences, each as its own statement
 
 
 def lines_of(text: str) -> tuple[str, ...]:
-    """The lines of a text, the first of which is line 1."""
+    """Split a text into its lines; the first element is line 1."""
     return tuple(re.split(r"\r\n|\r|\n", text))
