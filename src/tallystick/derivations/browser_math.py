@@ -33,7 +33,7 @@ _COMPUTES = re.compile(r"\d.*[=×+≈^/]|[=×+≈/].*\d")
 
 
 def once(line: str) -> str:
-    """Reduce each formula that occurs three times in a row to its LaTeX source."""
+    """Reduce each formula that occurs three times in a row to its second copy, the source."""
     for _ in range(20):
         shown = list(_characters(line))
         found = _thrice("".join(character for character, _ in shown), [place for _, place in shown], line)

@@ -1,7 +1,7 @@
 """Parse a line into tokens and expression trees: recursive descent of bounded depth.
 
-Markup is gone by now (``markup``). Words may stand after a number ("12 layers × 768 dims") and in
-parentheses ("768 (width)"); what counts as a variable is what the caller knows.
+The input has no markup (``markup`` removes it). Words may follow a number ("12 layers × 768
+dims") or fill parentheses ("768 (width)"). The caller passes the names of the known variables.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import NamedTuple
 from tallystick.derivations.arithmetic import SCALES, Expression, Name, Number, Operation
 from tallystick.errors import BadInput
 
-MOST_NESTED = 100  # parentheses, signs and powers within one another
-MOST_DIGITS = 280  # a unit behind it makes it larger, and a float has 308
+MOST_NESTED = 100  # levels of nested parentheses, signs and powers
+MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
 MOST_WORDS = 5  # between a number and the next operator
-MOST_TOKENS = 2000  # of one side of an equation
-MOST_LOOKED_AT = 40  # tokens in parentheses that only comment
+MOST_TOKENS = 2000  # per side of an equation
+MOST_LOOKED_AT = 40  # tokens inside parentheses that only comment
 
 _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
-_DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, where a text writes so
+_DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
 _GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
 _COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mrd|juta|тыс|млн|млрд)))"  # 38,6M
 _PLAIN = r"\d+(?:\.\d+)?|\.\d+"
@@ -33,20 +33,20 @@ _SUFFIX = re.compile(
     r"|\s?(?P<myriad>[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
-# 约等于110M: in writings without blanks a number begins where its digits do
+# 约等于110M: in scripts without blanks a number begins at its first digit
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=\d)|\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
 _HYPHENED = re.compile(r"(?:[-/][^\W_]\w*)+")
 _TIMES = re.compile(r"[xX](?=\s*[\d(\[{]|\s+\w)")
 _NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
 _RELATION = re.compile(r"[:=]?=|≈|~=?")
 _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
-_MYRIADS = "万萬만亿億억兆조"  # the larger behind
+_MYRIADS = "万萬만亿億억兆조"  # in ascending order
 _OPERATORS = {"**": "^", "//": "/"}
 
-# More than one dot in a number is no decimal point: who writes 38.597.376 also writes 50.257.
+# Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
 _WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
 
-# What may stand behind a number and change nothing.
+# Units that may follow a number without changing its value.
 _UNIT = re.compile(
     r"(?:per[-_]?)?(?:layers?|blocks?|param\w*|weights?|bias(?:es)?|heads?|tokens?|experts?|dims?|dimensions?|elements?|entries"
     r"|values?|floats?|numbers?|each|in|total|positions?|words?|vectors?|matri\w+|projections?|rows?|col(?:umn)?s?|copies"
@@ -55,7 +55,7 @@ _UNIT = re.compile(
     r"|parám\w*|parâm\w*|param\w*|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",
     re.IGNORECASE,
 )
-# What is counted before a product of its sizes.
+# Words that a product of sizes may follow: "3 matrices d × 4d".
 _MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|矩阵|행렬", re.IGNORECASE)
 _COUNTED = {
     "bytes": re.compile(
@@ -98,8 +98,9 @@ _JOINS = frozenset(
 
 
 class Token(NamedTuple):
-    """A piece of a line. `kind` is number, word, operator, open, close, relation or stop (all
-    else).
+    """A piece of a line.
+
+    `kind` is number, word, operator, open, close, relation or stop (everything else).
     """
 
     kind: str
@@ -110,7 +111,7 @@ class Token(NamedTuple):
 
 
 def writes_dots(text: str) -> bool:
-    """Whether a text separates thousands by dots beyond doubt."""
+    """Return whether a text certainly separates thousands by dots."""
     return _WRITES_DOTS.search(text) is not None
 
 
@@ -123,7 +124,16 @@ _NUMBER = {
 
 
 def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> list[Token]:
-    """The pieces of a line. With `dots`, 50.257 is fifty thousand."""
+    """Split a line into tokens.
+
+    Args:
+        line: plain text without markup.
+        known: names of variables that have a value.
+        dots: read 50.257 as fifty thousand.
+
+    Raises:
+        BadInput: if a number or the nesting of parentheses is too large.
+    """
     found: list[Token] = []
     position = depth = 0
     while position < len(line):
@@ -141,7 +151,7 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
         else:
             found.append(_mark(line, position))
             if found[-1].text in ("~", "≈") and len(found) > 1 and found[-2].kind in ("open", "operator", "relation"):
-                mark, before = found.pop(), found.pop()  # "× ~7.1M" is rounded, and relates nothing
+                mark, before = found.pop(), found.pop()  # "× ~7.1M" marks a rounded number, not a relation
                 found.append(before._replace(text="≈", end=mark.end) if before.kind == "relation" else before)
                 position = mark.end
                 continue
@@ -176,7 +186,7 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
 
 
 def _compound(one: Token, other: Token) -> Token | None:
-    """1億2444万 as one number, 1억 2444만 too; None where the two are none."""
+    """Join 1億2444万 or 1億 2444만 into one number; return None for any other pair."""
     first, second = (_MYRIADS.find(token.text[-1]) for token in (one, other))
     if one.number is None or other.number is None or not 0 <= second < first or other.start - one.end > 1:
         return None
@@ -185,7 +195,7 @@ def _compound(one: Token, other: Token) -> Token | None:
 
 
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
-    """Whether a letter is a variable, or bytes: "548,090,880 B"."""
+    """Return whether the letter is a variable, or the unit of bytes: "548,090,880 B"."""
     return (suffix["scale"] or suffix["spaced"]) in known or (
         suffix["spaced"] == "B" and number.value >= _BYTES["k"] ** 2
     )
@@ -206,9 +216,7 @@ def _times(number: Number, scale: Fraction) -> Number:
 
 
 def _words(line: str, match: re.Match[str], known: Collection[str]) -> list[Token]:
-    """A word or a variable; GPT-2 is one word, and Ld two variables where both letters are
-    known.
-    """
+    """Return the tokens of a word: GPT-2 is one word; Ld is two variables if both are known."""
     start, end, word = match.start(), match.end(), match[0]
     last = word.rpartition(".")[2]
     if word in known or last in known:  # config.n_embd is n_embd
@@ -233,10 +241,9 @@ def _mark(line: str, position: int) -> Token:
 
 
 def prefix(pieces: Sequence[Token], known: Collection[str]) -> tuple[Expression, int] | None:
-    """The longest expression that `pieces` begin with, and how many of them it takes.
+    """Return the longest expression at the start of `pieces`, and its number of tokens.
 
-    None where there is none, or where an operator follows that joins it to something without a
-    value.
+    Return None if there is none, or if an operator joins it to something without a value.
     """
     reader = _Reader(pieces[:MOST_TOKENS], known)
     expression = reader.sum()
@@ -251,7 +258,7 @@ def prefix(pieces: Sequence[Token], known: Collection[str]) -> tuple[Expression,
 
 
 def suffix(pieces: Sequence[Token], known: Collection[str]) -> tuple[Expression, int] | None:
-    """The longest expression that `pieces` end with, and where it starts."""
+    """Return the longest expression at the end of `pieces` and its start index, or None."""
     end = len(pieces)
     while end and pieces[end - 1].kind == "open":  # "768 (= 12 × 64)"
         end -= 1
@@ -262,36 +269,36 @@ def suffix(pieces: Sequence[Token], known: Collection[str]) -> tuple[Expression,
         expression = reader.sum() if _can_start(pieces, start, known) else None
         if expression is not None and reader.position == end:
             return expression, start
-        # What begins inside of what was read stops where that stopped, or at a closing parenthesis
-        # before.
+        # An expression that starts inside the one just read ends at the same token, or at an
+        # earlier closing parenthesis.
         start = max(start + 1, reader.position)
     return None
 
 
 def computes(pieces: Sequence[Token]) -> bool:
-    """Whether there is arithmetic with numbers, readable or not."""
+    """Return whether the tokens hold a number and an operator, parseable or not."""
     kinds = {piece.kind for piece in pieces}
     return "number" in kinds and "operator" in kinds
 
 
 def is_variable(token: Token) -> bool:
-    """Whether a word looks like a name in a formula: d, L, n_embd, W1."""
+    """Return whether a word looks like a name in a formula: d, L, n_embd, W1."""
     return token.kind == "word" and (len(token.text) == 1 or not token.text.isalpha()) and "-" not in token.text
 
 
 def is_unit(token: Token) -> bool:
-    """Whether a word can stand after a number as its unit: parameters, layers."""
+    """Return whether a word can follow a number as its unit: parameters, layers."""
     word = token.text.replace("-", "").removeprefix("per")  # "7,087,872 per-block"
     long = len(word) > 2 or word > "\u2fff"  # 個, 层
     return token.kind == "word" and long and word.isalpha() and word.lower() not in _JOINS
 
 
 def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str]) -> bool:
-    """Whether the expression of some pieces is read beyond doubt: no operator before it, and of
-    words only units and labels.
+    """Return whether `pieces[start:end]` is certainly the whole expression.
 
-    A label stands before an addend, "+ final norm 1,536", a unit behind a number, "12 layers", a
-    remark in parentheses.
+    No operator precedes it, and its only words are known names, units and labels. A label precedes
+    an addend ("+ final norm 1,536"), a unit follows a number ("12 layers"). Remarks in parentheses
+    are ignored.
     """
     if end - start == 1 and not start:
         return True
@@ -316,9 +323,7 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
 
 
 def goes_on(pieces: Sequence[Token], end: int) -> bool:
-    """Whether words that are not understood stand between an expression and an operator: "4 Q/K
-    heads × 256".
-    """
+    """Return whether unknown words separate an expression from an operator: "4 Q/K heads × 256"."""
     place = end
     while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS:
         place += 1
@@ -327,15 +332,16 @@ def goes_on(pieces: Sequence[Token], end: int) -> bool:
 
 
 def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:
-    """Whether a word stands between a plus sign, or the beginning, and a number."""
+    """Return whether a word is between a number and a preceding sign, or at the start."""
     while place > start and pieces[place].kind == "word":
         place -= 1
     return pieces[place].text in "+-" or (place == start and pieces[start].kind == "word")
 
 
 def unit_of(pieces: Sequence[Token]) -> str:
-    """What the last number of an expression counts, by the words behind it: "parameters", "bytes",
-    "operations" or "".
+    """Return what the last number of an expression counts, according to the words after it.
+
+    The result is "parameters", "bytes", "operations" or "".
     """
     if len(pieces) == 1 and pieces[0].text[-1:].isdigit():
         return ""
@@ -351,7 +357,7 @@ def unit_of(pieces: Sequence[Token]) -> str:
 def _can_start(pieces: Sequence[Token], start: int, known: Collection[str]) -> bool:
     token, before = pieces[start], pieces[start - 1] if start else None
     if before is not None and before.kind == "operator":
-        # A dash between a label and its numbers is no minus: "Embedding - 50257 × 768".
+        # A dash between a label and its numbers is not a minus: "Embedding - 50257 × 768".
         label = start > 1 and pieces[start - 2].kind == "word" and not is_variable(pieces[start - 2])
         return token.kind in ("number", "open") and before.text == "-" and label
     if token.kind == "operator":
@@ -360,8 +366,9 @@ def _can_start(pieces: Sequence[Token], start: int, known: Collection[str]) -> b
 
 
 class _Reader:
-    """One reading of some tokens; each method takes what it can, or leaves the position and returns
-    None.
+    """A recursive-descent parse of some tokens.
+
+    Each method consumes what it can parse, or restores the position and returns None.
     """
 
     def __init__(self, pieces: Sequence[Token], known: Collection[str]) -> None:
@@ -369,7 +376,7 @@ class _Reader:
         self.known = known
         self.position = 0
         self.depth = 0
-        self.unclosed: set[int] = set()  # places of parentheses that hold no expression: tried once each
+        self.unclosed: set[int] = set()  # positions of parentheses without an expression, tried once each
 
     def sum(self) -> Expression | None:
         return self._chain(lambda: self._operator("+-"), self.product)
@@ -439,8 +446,9 @@ class _Reader:
         return token.text
 
     def _implied(self) -> str | None:
-        """The product in 12d², in 2(3 + 4), or, with a space before the parentheses, perhaps
-        none.
+        """Return the implied operator before a variable or parentheses, as in 12d² or 2(3 + 4).
+
+        With a space before the parentheses it is ``(`` or ``(+``: perhaps only a comment.
         """
         token = self._next()
         if token is None or (token.kind == "word" and token.text not in self.known):
@@ -450,7 +458,7 @@ class _Reader:
         if token.kind != "open":
             return None
         before = self.pieces[self.position - 1]
-        scaled = before.number is not None and before.number.rounded  # "38.6M(38,597,376)" says it twice
+        scaled = before.number is not None and before.number.rounded  # "38.6M(38,597,376)" states one number twice
         if (
             token.start > before.end
             and (sign := self.pieces[self.position + 1 : self.position + 2])
@@ -491,8 +499,9 @@ class _Reader:
         return inner
 
     def _skip_label(self, *, counted: bool) -> None:
-        """Pass over the words before a number: "+ final norm 1,536"; where `counted`, with a number
-        of them: "+ 2 experts 352.3M".
+        """Skip the words before a number: "+ final norm 1,536".
+
+        With `counted`, also skip a count before the words: "+ 2 experts 352.3M".
         """
         place = self.position
         if counted and self._is(place, "number") and self._is(place + 1, "word"):
@@ -504,11 +513,12 @@ class _Reader:
         if named and self._is(place, "open") and (end := self._remark(place)):
             place = end  # "+ position embeddings (wpe) 786,432"
         if (named and self._is(place, "number")) or (counted and place == first + 1 and self._is(place, "open")):
-            self.position = place  # of "A(16 × 4096) + B(4096 × 16)" the letter is a label too
+            self.position = place  # in "A(16 × 4096) + B(4096 × 16)" each letter is a label too
 
     def _remark(self, place: int) -> int | None:
-        """Where a remark in parentheses ends before a number; None where there is none, or a number
-        in it.
+        """Return the end of a parenthesised remark that a number follows.
+
+        Return None if there is no such remark, or if it contains a number.
         """
         end = place + 1
         while end - place < MOST_LOOKED_AT and self._is(end, "word") and self.pieces[end].text not in self.known:
@@ -516,16 +526,14 @@ class _Reader:
         return end + 1 if self._is(end, "close") and self._is(end + 1, "number") else None
 
     def _is_apart(self, place: int) -> bool:
-        """Whether there is a blank between two tokens: "0.6B-Base" is a name."""
+        """Return whether a blank separates a token from the one before: "0.6B-Base" is a name."""
         return place < len(self.pieces) and self.pieces[place].start > self.pieces[place - 1].end
 
     def _is(self, place: int, kind: str) -> bool:
         return place < len(self.pieces) and self.pieces[place].kind == kind
 
     def _skip_remarks(self) -> None:
-        """Pass over units and words in parentheses, where the expression can go on, or end, after
-        them.
-        """
+        """Skip units and parenthesised words if the expression can continue or end after them."""
         mark, words = self.position, 0
         while (token := self._next()) is not None:
             unit = (
@@ -543,12 +551,12 @@ class _Reader:
             self.position = mark
 
     def _is_kind(self) -> bool:
-        """Whether capitals stand before a unit and say which: "4 KV heads × 256"."""
+        """Return whether capitals qualify the unit that follows: "4 KV heads × 256"."""
         kind, *unit = self.pieces[self.position : self.position + 2]
         return kind.text.isupper() and bool(unit) and is_unit(unit[0])
 
     def _skip_parentheses(self, *, words_only: bool = True) -> bool:
-        """Pass over parentheses that only comment."""
+        """Skip parentheses that only comment; return whether any were skipped."""
         token = self._next()
         if token is None or token.kind != "open":
             return False
@@ -565,7 +573,7 @@ class _Reader:
 
 
 def _scientific(left: Expression, right: Expression) -> Number | None:
-    """1.5 × 10^9 as one number, rounded where its last digit is."""
+    """Return 1.5 × 10^9 as one number, rounded at its last digit, or None."""
     if isinstance(left, Number) and left.unit <= 1 and isinstance(right, Operation) and right.symbols == ("^",):
         base, exponent = right.parts
         if left.unit == 1 and (left.value > 10 or not isinstance(exponent, Number) or exponent.value < 3):

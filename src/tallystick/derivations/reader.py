@@ -1,7 +1,7 @@
 """Read the statements of a text: Markdown, LaTeX, tables, chats, equations over several lines.
 
-Prose is passed over: around each ``=`` or ``≈`` the longest arithmetic is read, and the words
-before it are its label.
+Around each ``=`` or ``≈`` the longest arithmetic is parsed, and the words before it become its
+label. Other prose is skipped.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
 MANY = f"the first {MOST_STATEMENTS:,} equations are judged, and nothing from here on"
 MOST_JOINED = 60  # lines of one equation
-MOST_LINE = 50_000  # characters; a longer one is data, or a picture
-LONGEST_ROW = 1_000  # characters of a row whose columns are apart by blanks; a longer one is prose
-LEAST_SUM = 1000  # a smaller number on a line of its own is a page, or a list's
-LEAST_PROSE = 20  # words with numbers among them in which nothing is to be judged; a shorter text is a mistake
+MOST_LINE = 50_000  # characters; a longer line is data or an image
+LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
+LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
+LEAST_PROSE = 20  # words; a shorter text without an equation is refused as a mistake
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
-LEAST_SAID = 1_000_000  # a smaller number in a sentence is no model's
+LEAST_SAID = 1_000_000  # a smaller number in a sentence is not a model's total
 MOST_PROSE = 1_000  # numbers in sentences
 MOST_SHOWN = 300  # characters of a statement's text
 
-_GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # the end of a line that the next one completes
+_GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # end of a line that the next line completes
 _CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
 _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
 # "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm =
@@ -55,8 +55,8 @@ _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}") 
 _OWN_RESULT = re.compile(
     r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[\d,._]{4,}\s*\w*\s*$"
 )  # "× 80 layers: 68,452,352,000"
-_SIGN = re.compile(r"(?://|#+)\s*[^\W\d]")  # of a comment, or a heading; "# = 4,718,592" goes on
-# Mathematics copied from a page, one token a line.
+_SIGN = re.compile(r"(?://|#+)\s*[^\W\d]")  # begins a comment or heading; "# = 4,718,592" continues the line above
+# Mathematics copied from a web page, one token a line.
 _TOKEN = re.compile(r"\s*(?:[*/+=≈]|[KMBT]|\d[\d,.]*[KMB]?)\s*")
 _TOKENS = re.compile(r"\s*\d[\d,.]*(?:\s*[*/+=≈^KMBT]|\s\s*\d[\d,.]*)*\s*")
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
@@ -67,7 +67,7 @@ _RELATION = re.compile(r"[=≈~]")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
 _CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
-ABOUT = frozenset(  # as people read them
+ABOUT = frozenset(  # words for ≈
     [
         "about",
         "approx",
@@ -92,7 +92,7 @@ ABOUT = frozenset(  # as people read them
         "대략",
     ]
 )
-_NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # such as a count has
+_NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits of a large number
 # "n_embd, n_layer = 768, 12" of code
 _SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
@@ -111,10 +111,12 @@ _WORD = re.compile(r"[^\W\d_]{3}")
 
 
 def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
-    """What a derivation is called and its text: of a file, of standard input for ``-``, or `text`
-    itself.
+    """Return the name and content of a derivation: a file, standard input for ``-``, or the text.
 
-    A string with a line break or an equation in it is the text; any other names a file.
+    A string with a line break or an equation in it is the text; any other string names a file.
+
+    Raises:
+        BadInput: if the input is unreadable, too large or not UTF-8 text.
     """
     if isinstance(text, str) and re.search(r"[\n=≈]|\\approx| ~ ", text):
         return "the text", text
@@ -142,12 +144,15 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Derivation:
-    """The statements of a text.
+    """Parse a text into its statements.
 
     Args:
         text: at most `LARGEST_TEXT` characters.
-        source: what the user calls it, for messages.
-        known: names that have a value before the text gives any, such as a config's keys.
+        source: the name of the text, for messages.
+        known: names that have a value before the text defines any, such as a config's keys.
+
+    Raises:
+        BadInput: if the text is too long, or nothing in it can be judged.
     """
     if len(text) > LARGEST_TEXT:
         raise BadInput(
@@ -178,7 +183,7 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
 
 
 class _Line(NamedTuple):
-    """One or more lines of the text that are read together."""
+    """One or more lines of the text that are parsed together."""
 
     first: int
     last: int
@@ -194,14 +199,14 @@ def _lines(text: str) -> Iterator[_Line]:
 
 
 def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
-    """Lines, those of one equation made one."""
+    """Yield the lines, with the lines of one equation merged."""
     held: _Line | None = None
     for line in lines:
         if held is not None and line.text and not line.plain.strip():
-            continue  # markup alone, as $$ is
+            continue  # markup alone, such as $$
         if held is not None and _belongs(held, line):
             text = held.text if held.last == line.first else f"{held.text} {line.text}"
-            power = "^" if _is_power(held, line) else " "  # a superscript on a line of its own
+            power = "^" if _is_power(held, line) else " "  # a superscript on its own line
             held = _Line(held.first, line.last, text, f"{held.plain}{power}{line.plain}")
             continue
         if held is not None:
@@ -212,8 +217,9 @@ def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
 
 
 def _belongs(held: _Line, line: _Line) -> bool:
-    """Whether an equation goes on: it is unfinished, or the next line begins with what joins it to
-    this one.
+    """Return whether `line` continues the equation in `held`.
+
+    The equation is unfinished, or the next line begins with a joining operator or relation.
     """
     begins = _SIGN.match(line.text) and not _SIGN.match(held.text)
     drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
@@ -236,8 +242,9 @@ def _belongs(held: _Line, line: _Line) -> bool:
 
 
 def _is_power(held: _Line, line: _Line) -> bool:
-    """Whether a 2 on a line of its own, below a product that is copied token by token, is a
-    superscript.
+    """Return whether a 2 or 3 on its own line is a superscript.
+
+    The product above it is copied one token a line.
     """
     product = held.last > held.first and _TOKENS.fullmatch(held.plain) and "*" in held.plain
     return bool(product) and line.plain.strip() in ("2", "3") and held.plain.rstrip()[-1].isdigit()
@@ -247,13 +254,13 @@ def _is_power(held: _Line, line: _Line) -> bool:
 
 
 class _Reader:
-    """Statements as they are found, and what the lines so far have defined."""
+    """State of the reading: the statements found, and the names defined so far."""
 
     def __init__(self, known: set[str], *, dots: bool) -> None:
         self.known = known
         self.dots = dots
         self.heading = self.section = ""
-        self.how: int | None = None  # the column of the table at hand that holds the products
+        self.how: int | None = None  # index of the current table's column of products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
         self.prose: list[Statement] = []
@@ -290,17 +297,17 @@ class _Reader:
             self._sentences(line)
 
     def refuse(self, line: _Line, why: str) -> None:
-        """Leave out a line that cannot be followed."""
+        """Skip a line that cannot be parsed, and record the reason."""
         self.refused.append((line.first, why))
         self.unread.append(Unread(line.first, line.text[:MOST_SHOWN], why))
 
     def _tokens(self, text: str) -> list[Token]:
         found = tokens(text, self.known, dots=self.dots)
-        self.budget.step(10 * len(found))  # each is read, and then tried as a part of expressions
+        self.budget.step(10 * len(found))  # each token is read, then tried in several expressions
         return found
 
     def _miss(self, line: _Line) -> None:
-        """Note a line whose arithmetic is not, or not all, judged."""
+        """Record a line whose arithmetic is not, or not fully, judged."""
         missed = Unread(line.first, line.text[:MOST_SHOWN])
         if self.unread[-1:] != [missed]:
             self.unread.append(missed)
@@ -328,8 +335,9 @@ class _Reader:
             self.known.add(name)
 
     def _chains(self, line: _Line, text: str, label: str = "") -> None:
-        """Every "a = b = c" of a line: each piece between two relations ends one, begins one, or is
-        a link of it.
+        """Read every "a = b = c" of a line.
+
+        Each piece between two relations ends a chain, begins one, or is a link of it.
         """
         pieces = self._tokens(text)
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
@@ -376,7 +384,10 @@ class _Reader:
         self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
 
     def _linked(self, line: _Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
-        """Return the chain with one more side, unless that is a share of it or of another unit."""
+        """Return the chain with one more side.
+
+        A percentage of the last side is skipped; a side in another unit begins a new chain.
+        """
         if begin.sides and _is_share(read, begin.sides[-1]):
             return begin  # "= 512 parameters = 12.5% of W"
         if begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
@@ -386,7 +397,7 @@ class _Reader:
         return begin
 
     def _several(self, line: _Line, match: re.Match[str]) -> None:
-        """Each variable of "n_embd, n_layer = 768, 12"."""
+        """Add a statement for each variable of "n_embd, n_layer = 768, 12"."""
         names, values = ([one.strip() for one in part.split(",")] for part in match.groups())
         for name, value in zip(names, values, strict=False) if len(names) == len(values) else ():
             number = _alone(self._tokens(value))
@@ -394,11 +405,11 @@ class _Reader:
                 self._add(line, name, [Side(number)], name=name)
 
     def _is_name(self, token: Token) -> bool:
-        """Whether a word is written as names in code are, and has no value so far."""
+        """Return whether a word is spelled like a name in code and has no value yet."""
         return token.kind == "word" and token.text not in self.known and _NAME.search(token.text) is not None
 
     def _begin(self, line: _Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
-        """What stands before the first relation of a chain: words, and perhaps its first side."""
+        """Return the chain up to its first relation: its label, and its first side if any."""
         if not pieces:
             return _Beginning(label, "", [], 0)
         found = suffix(pieces, self.known)
@@ -407,8 +418,7 @@ class _Reader:
             words = text[pieces[0].start : start]
             if not _LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
                 words = text[:start]
-            # In GPTConfig(vocab_size=50304) it is the argument of a call, and not what the text
-            # says of the model.
+            # In GPTConfig(vocab_size=50304) the name is an argument, not a fact about the model.
             argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
             sure = is_sure(pieces, found[1], len(pieces), self.known)
             counted = text[pieces[found[1]].end : pieces[-1].end]
@@ -432,13 +442,13 @@ class _Reader:
         words = text[pieces[0].start : pieces[-1].end]
         if pieces[0].text == "*" and _counts_words(pieces[1:]):  # "× 22 layers ≈ 990M"
             return _Beginning(f"{label} {words}", "", [], pieces[-1].end)
-        if computes(pieces):  # of "total 32 × (attention + …) =" the words before the first number
+        if computes(pieces):  # "total 32 × (attention + …) =": keep the words before the first number
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
         words = words if _LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
 
     def _totals(self, line: _Line) -> None:
-        """The totals that a sentence states beside its equations: "in total 46.7B"."""
+        """Add the totals that a sentence states next to its equations: "in total 46.7B"."""
         for sentence in _SENTENCES.split(line.plain):
             said = ""
             for clause in _CLAUSE.split(sentence):
@@ -452,8 +462,9 @@ class _Reader:
                     self._add(line, f"{before} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
 
     def _sentences(self, line: _Line) -> None:
-        """Keep the large numbers of a line, in case none is called its total: "with the head that
-        makes 163.0M"; GPT-2 124M is a name.
+        """Keep the large numbers of a line, in case the text states no total.
+
+        "with the head that makes 163.0M" is kept; GPT-2 124M is a name and is not.
         """
         pieces = self._tokens(line.plain)
         for place, piece in enumerate(pieces):
@@ -470,12 +481,13 @@ class _Reader:
                 self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
 
     def _value(self, line: _Line, text: str, label: str = "") -> None:
-        """A number that a line states without a relation: "Positions: 786,432", "that is 124M
-        parameters in total".
+        """Add a number that a line states without a relation.
+
+        Examples: "Positions: 786,432", "that is 124M parameters in total".
         """
         words, colon, rest = text.rpartition(":")
         if _KEY.fullmatch(words) and not TOTAL.search(words):
-            return  # of a config
+            return  # an entry of a config
         columns = _COLUMNS.fullmatch(text) if not colon and len(text) <= LONGEST_ROW else None
         if columns:
             words, rest = columns["label"], columns["value"]
@@ -504,13 +516,14 @@ class _Reader:
                 self._add(line, f"{label} {text}", [Side(numbers[0])])
 
     def _product(self, text: str) -> Operation | None:
-        """The arithmetic that some words between two numbers begin with."""
+        """Return the arithmetic at the start of a text, or None."""
         found = prefix(self._tokens(text), self.known) if text else None
         return found[0] if found and isinstance(found[0], Operation) else None
 
     def _shapes(self, text: str, number: Number) -> Operation | None:
-        """The product of the sizes in "4 x (768, 768)", where it is the number: a shape may be of
-        the weight alone.
+        """Return the product of the sizes in "4 x (768, 768)" if it equals the number, else None.
+
+        A shape may describe the weight alone, without its bias.
         """
         start = _SHAPE.search(text)
         if start is None:
@@ -526,8 +539,9 @@ class _Reader:
     # -- tables -----------------------------------------------------------------------------------
 
     def _row(self, line: _Line) -> None:
-        """A row "| label | product | value |"; a cell that holds an equation is read as a line of
-        its own.
+        """Read a table row "| label | product | value |".
+
+        A cell that holds an equation is read like a line.
         """
         cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
         wholes = [self._whole(cell) for cell in cells]
@@ -560,14 +574,16 @@ class _Reader:
         behind = [place for place in numbers if products and place > products[0]]
         value = behind[0] if behind else numbers[0] if products else numbers[-1]
         row = [*products[:1], value]
-        if products and sides[products[0]].loose:  # "| ≈ 12d² | 7,087,872 |" is the number, and about what
+        if (
+            products and sides[products[0]].loose
+        ):  # "| ≈ 12d² | 7,087,872 |": the number comes first, then its approximation
             row.reverse()
         self._add(line, label, [sides[place] for place in row])
-        if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": in one layer, and in all
+        if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
             self._add(line, label, [sides[numbers[-1]]])
 
     def _whole(self, cell: str) -> Expression | None:
-        """The arithmetic that a whole cell is."""
+        """Return the expression if a cell is nothing but arithmetic, else None."""
         pieces = self._tokens(cell.lstrip("≈~ "))
         if len(pieces) > 2 and pieces[1].kind == "open" and pieces[-1].kind == "close" and _alone(pieces):
             return pieces[0].number  # "126,700,032 (~126.70M)"
@@ -576,8 +592,9 @@ class _Reader:
 
 
 def _said(pieces: Sequence[Token]) -> list[Number]:
-    """The numbers among some tokens, but for what only rounds the one before: "108,854,784, about
-    110M".
+    """Return the numbers among some tokens.
+
+    A number that only rounds the one before is omitted: "108,854,784, about 110M".
     """
     found: list[Number] = []
     for number in (piece.number for piece in pieces if piece.number is not None):
@@ -588,7 +605,7 @@ def _said(pieces: Sequence[Token]) -> list[Number]:
 
 
 def _numbers_end(pieces: Sequence[Token]) -> int:
-    """Where some pieces end but for the words behind: at the end of a line they change nothing."""
+    """Return the end of some tokens without their trailing words, which change nothing."""
     end = len(pieces)
     while end > 1 and pieces[end - 1].kind == "word":
         end -= 1
@@ -596,7 +613,7 @@ def _numbers_end(pieces: Sequence[Token]) -> int:
 
 
 def _is_share(pieces: Sequence[Token], before: Side) -> bool:
-    """Whether a percentage stands where no quotient does: a share of something, and no side."""
+    """Return whether the side is a percentage that no quotient precedes: a share, not a side."""
     quotient = isinstance(before.expression, Operation) and "/" in before.expression.symbols
     return (
         pieces[-1].text.endswith("%")
@@ -606,23 +623,24 @@ def _is_share(pieces: Sequence[Token], before: Side) -> bool:
 
 
 def _without_last(sum_: Operation) -> Expression:
-    """What an operation is without its last part."""
+    """Return an operation without its last part."""
     return Operation(sum_.symbols[:-1], sum_.parts[:-1]) if len(sum_.parts) > 2 else sum_.parts[0]
 
 
 def _counts_words(pieces: Sequence[Token]) -> bool:
-    """Whether some tokens are a number and the words for what there are so many of."""
+    """Return whether some tokens are a number followed only by words."""
     return len(pieces) > 1 and pieces[0].number is not None and all(piece.kind == "word" for piece in pieces[1:])
 
 
 def _is_sum(side: Expression) -> bool:
-    """Whether a number without any words may be what the lines above it add up to."""
+    """Return whether a number without any words may be the sum of the lines above it."""
     return isinstance(side, Number) and side.unit == 1 and not side.rounded and side.value >= LEAST_SUM
 
 
 def _alone(pieces: Sequence[Token]) -> Number | None:
-    """The one number that some tokens state: "≈ 38.6M", "about 124M parameters", "70,553,706,496
-    (70.55B)".
+    """Return the only number that some tokens state, or None.
+
+    Examples: "≈ 38.6M", "about 124M parameters", "70,553,706,496 (70.55B)".
     """
     place = 0
     while place < len(pieces) and (pieces[place].text in "≈~" or pieces[place].text.lower() in ABOUT):
@@ -640,9 +658,7 @@ def _alone(pieces: Sequence[Token]) -> Number | None:
 
 
 class _Beginning(NamedTuple):
-    """A chain so far: its label, the variable that it defines, its sides with whether ≈ stands
-    before them, where they start.
-    """
+    """A chain so far: its label, the variable it defines, its sides, and its start."""
 
     label: str
     name: str
@@ -652,7 +668,5 @@ class _Beginning(NamedTuple):
 
 
 def _clause(text: str, start: int, end: int) -> str:
-    """The numbers of a chain with the words among them, and those behind them as far as the
-    sentence goes.
-    """
+    """Return a chain's text: its numbers, the words among them, and the rest of the sentence."""
     return text[start:end] + _SENTENCE.split(text[end : end + MOST_SHOWN], maxsplit=1)[0]

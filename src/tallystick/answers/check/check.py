@@ -25,10 +25,10 @@ from tallystick.errors import BadInput
 
 @dataclass(frozen=True)
 class Check:
-    """What is right and wrong in a derivation.
+    """The verdict on a derivation: its equations, its total, and the corrections of the total.
 
-    ``total_claimed + arithmetic + rounding + unexplained`` and the parameters of the `omissions`
-    sum to `total_true`.
+    ``total_claimed + arithmetic + rounding + unexplained`` plus the parameters of all `omissions`
+    equals `total_true`.
     """
 
     source: str
@@ -36,24 +36,24 @@ class Check:
     equations: tuple[Equation, ...]
     omissions: tuple[Omission, ...]
     total_line: int | None
-    total_claimed: int | float | None  # None where the text states no total
-    total_true: int | None  # None where there is no model
-    arithmetic: int | float = 0  # what mends the errors of arithmetic in the total
-    rounding: int | float = 0  # what a total that is rounded as written lacks
+    total_claimed: int | float | None  # None if the text states no total
+    total_true: int | None  # None without a model
+    arithmetic: int | float = 0  # correction of arithmetic errors in the total
+    rounding: int | float = 0  # correction of the rounding of the stated total
     unexplained: int | float = 0
     unread: tuple[Unread, ...] = ()
-    convention: str | None = None  # the way of counting under which the total, its arithmetic corrected, is the model's
-    lines: tuple[str, ...] = field(default=(), repr=False)  # of the text, as written; no part of the JSON
+    convention: str | None = None  # convention under which the corrected total is the model's
+    lines: tuple[str, ...] = field(default=(), repr=False)  # of the text, as written; not in the JSON
 
     @property
     def correct(self) -> bool:
-        """Whether every equation is right and the total is the model's."""
+        """Whether every equation is right and the total equals the model's."""
         return all(equation.correct for equation in self.equations) and not (
             self.arithmetic or self.unexplained or self.omissions
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON of ``tallystick check``: keys are a contract, added to and never renamed."""
+        """Return the JSON of ``tallystick check``: keys may be added, but never renamed."""
         return {
             "source": self.source,
             "against": self.against,
@@ -76,8 +76,11 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
 
     Args:
         derivation: the statements of a text.
-        ledger: the model that it is about; None judges the arithmetic alone.
-        constants: the values of a config's keys, under each name that the text may use.
+        ledger: the model that the text describes; None judges the arithmetic alone.
+        constants: values of the config's keys, under each name that the text may use.
+
+    Raises:
+        BadInput: if the computation exceeds its budget, or no statement can be computed.
     """
     judge = Judge(derivation, Quantities(ledger) if ledger is not None else None, constants)
     for place, statement in enumerate(derivation.statements):
@@ -93,8 +96,9 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
 
 
 def nearest(answers: Sequence[Check]) -> Check:
-    """Of the same derivation judged against several models, the answer whose total is nearest to
-    its model's.
+    """Return the answer whose total is nearest to its model's.
+
+    The answers judge one derivation against several models.
     """
 
     def away(answer: Check) -> float:
@@ -106,7 +110,7 @@ def nearest(answers: Sequence[Check]) -> Check:
 
 
 def _answer(judge: Judge, ledger: Ledger | None) -> Check:
-    """What the equations come to as a whole."""
+    """Return the verdict on the whole derivation, given its judged equations."""
     place = whole(judge)
     statements = judge.derivation.statements
     claim = None if place is None else judge.claims[place]
@@ -118,7 +122,7 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         rounding = off - arithmetic
         if ledger is not None and judge.quantities is not None:
             term = claim.term or Term(claim.true)
-            if abs(ledger.total - term.value) <= term.spread:  # rounded terms, and nothing left out
+            if abs(ledger.total - term.value) <= term.spread:  # terms are rounded, and none is left out
                 rounding = ledger.total - claim.stated - arithmetic
             else:
                 missing = omissions(term, judge.quantities) or ()
@@ -141,10 +145,10 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
 
 
 def _convention(total: Fraction, ledger: Ledger, judge: Judge) -> str | None:
-    """Under which way of counting the model has this total: "with the tied head counted twice".
+    """Return the convention of counting under which the model has this total, or None.
 
-    Adapters of some rank have nearly any number of parameters: they are meant where the text speaks
-    of them.
+    Example: "with the tied head counted twice". Adapters of some rank can explain nearly any
+    number, so they count only if the text mentions adapters.
     """
     if total.denominator != 1 or total <= 0 or total == ledger.total or total > MOST:
         return None

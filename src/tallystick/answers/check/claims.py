@@ -18,71 +18,69 @@ _MEASURES = re.compile(
 )
 
 _UNREAD = exactly(0)
-MOST_BEHIND = 2  # words behind "Total:" that leave its number the total
+MOST_BEHIND = 2  # words after "Total:" that keep its number the total
 
 
 @dataclass(frozen=True)
 class Equation:
-    """Two sides of a chain that stand next to each other.
+    """Two neighbouring sides of a chain.
 
-    Numbers are exact: integers where they are whole. An equation that is right in itself and uses a
-    wrong number of an earlier line is `correct`, and `carried` is by how much the earlier error
-    makes it too large.
+    Whole numbers are integers, so they are exact. An equation that uses a wrong number from an
+    earlier line but is right in itself is `correct`. `carried` is the excess due to that earlier
+    error.
     """
 
     line: int
-    last_line: int  # where an equation over several lines ends
+    last_line: int  # last line of an equation that spans several
     text: str
     left: int | float
     right: int | float
     correct: bool
-    should_be: int | float | None  # what both sides would be, were they right; None where they are
+    should_be: int | float | None  # the right value of both sides; None if the equation is correct
     carried: int | float
-    matches: str | None  # what has that number of parameters in the model
-    names: tuple[str, ...]  # of its tensors, with * for the numbers of their layers
-    label_names: str | None = None  # what its label names, where that is another number, and why
-    plain: str = ""  # the text without its markup
+    matches: str | None  # the quantity of the model with that number of parameters
+    names: tuple[str, ...]  # tensor names, with * for the layer index
+    label_names: str | None = None  # the number of what its label names, if different, and why
+    plain: str = ""  # the text without markup
 
 
 @dataclass
 class Claim:
-    """What a statement comes to: as written, and with the errors of earlier lines and its own
-    corrected.
-    """
+    """The value of a statement: as written, and with earlier errors and its own corrected."""
 
     stated: Fraction
     true: Fraction
-    expression: Expression | None  # its first side that computes something
-    side: Expression  # the one that `stated` is the value of
+    expression: Expression | None  # its first side with an operation
+    side: Expression  # the side whose value is `stated`
     asides: bool = False
     term: Term | None = None
-    users: list[int] = field(default_factory=list)  # the later statements that go on from it
-    rounded: bool = False  # what it says stands behind ≈
-    defines: bool = False  # a variable, as one plain number
+    users: list[int] = field(default_factory=list)  # later statements that use it
+    rounded: bool = False  # its number follows ≈
+    defines: bool = False  # it assigns a plain number to a variable
     right: bool = True  # each of its sides agrees with the next
     match: Quantity | None = None
-    carried: Fraction = Fraction(0)  # what errors of earlier lines make of it
-    written: Value = _UNREAD  # its number, with what the rounding of its digits leaves open
+    carried: Fraction = Fraction(0)  # excess due to errors of earlier lines
+    written: Value = _UNREAD  # its number, with the bounds of its rounding
     adds: bool = False  # whether it may be an addend of a later sum
 
     @property
     def is_rounded(self) -> bool:
-        """Whether its number is rounded, or said to be approximate."""
+        """Whether its number is rounded, or marked as approximate."""
         return self.rounded or not is_whole(self.side)
 
     @property
     def error(self) -> Fraction:
-        """By how much errors of arithmetic, its own and earlier ones, make it too large."""
+        """Excess due to arithmetic errors, its own and earlier ones."""
         return self.carried if self.right else self.stated - self.true
 
     @property
     def used(self) -> bool:
-        """Whether a later statement goes on from it."""
+        """Whether a later statement uses it."""
         return bool(self.users)
 
 
 def is_total(statement: Statement) -> bool:
-    """Whether a statement calls itself a total of parameters."""
+    """Return whether a statement calls itself a total of parameters."""
     words = statement.label or statement.name or statement.heading
     said = words.rpartition(":")[2]
     if len(said.split()) > MOST_BEHIND and not re.search(r"[-+*/=]", said):
@@ -91,25 +89,25 @@ def is_total(statement: Statement) -> bool:
 
 
 def measures(statement: Statement) -> bool:
-    """Whether a statement is about bytes, operations or adapters, not parameters of the model."""
+    """Return whether a statement is about bytes, operations or adapters, not the model."""
     return is_in_bytes(statement) or is_of_adapters(statement)
 
 
 def is_in_bytes(statement: Statement) -> bool:
-    """Whether it is about bytes or operations."""
+    """Return whether a statement is about bytes or operations."""
     return _MEASURES.search(f"{statement.label} {statement.clause}") is not None
 
 
 def is_of_adapters(statement: Statement) -> bool:
-    """Whether its words, or those of its heading, speak of adapters."""
+    """Return whether a statement or its heading mentions adapters."""
     return _ADAPTERS.search(f"{statement.label} {statement.clause} {statement.heading}") is not None
 
 
 def is_whole(expression: Expression) -> bool:
-    """Whether a side is one number, written to its last digit."""
+    """Return whether a side is one number, written to its last digit."""
     return isinstance(expression, Number) and not expression.rounded and expression.unit == 1
 
 
 def as_number(value: Fraction) -> int | float:
-    """An integer where it is one."""
+    """Return an integer if the value is whole, else a float."""
     return int(value) if value.denominator == 1 else float(value)

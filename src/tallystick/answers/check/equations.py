@@ -42,15 +42,15 @@ from tallystick.derivations.statements import (
     Unread,
 )
 
-MOST_BEGUN = 12  # characters of a label that are looked for where a line begins
-MOST_COUNTED = 999  # of something that is its label
-MOST_SCOPES = 64  # ways of giving the variables of one chain values that they had before
-MOST_BETWEEN = 2  # lines from one addend to the next: a rule, or a blank line, may stand between them
-NEAR_SUM = 10  # a column that misses its total by more than a tenth lacks an addend
-LONGEST_RUN = 12  # parts of one addend that may be listed below it
+MOST_BEGUN = 12  # characters of a label that must begin a line
+MOST_COUNTED = 999  # largest count that is read as a label
+MOST_SCOPES = 64  # combinations of earlier variable values tried per chain
+MOST_BETWEEN = 2  # lines from one addend to the next: a rule or blank line may separate them
+NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an addend
+LONGEST_RUN = 12  # parts of one addend listed below it
 MOST_APART = 6  # lines from one addend to the next above a drawn line
 LEAST_ADDENDS = 3
-NEAR = 2  # a total that is not even so near to a sum is not meant as that sum
+NEAR = 2  # a total off by more than this factor is not meant as that sum
 
 _TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")  # "× 12 layers"
 _SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
@@ -59,7 +59,7 @@ _COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 
 
 class Judge:
-    """Statements in their order, with what the earlier ones have defined and computed."""
+    """Judges statements in text order, with the values that earlier ones defined."""
 
     def __init__(self, derivation: Derivation, quantities: Quantities | None, constants: Mapping[str, int]) -> None:
         self.derivation = derivation
@@ -69,13 +69,13 @@ class Judge:
         self.readings = Readings(self.stated)
         self.former: dict[
             str, dict[tuple[Value, Value], None]
-        ] = {}  # what variables were before, as stated and as true
-        self.origin: dict[str, int] = {}  # the statement that gave a variable its value
+        ] = {}  # earlier values of each variable, as stated and corrected
+        self.origin: dict[str, int] = {}  # index of the statement that defined each variable
         self.so_far = Addends()
         self.claims = self.so_far.claims
         self.by_value: dict[Fraction, list[int]] = {}
-        self.small: dict[Fraction, list[int]] = {}  # the same of addends below LEAST_REFERENCE
-        self.mended: dict[Fraction, set[Fraction]] = {}  # what should stand where a number does
+        self.small: dict[Fraction, list[int]] = {}  # the same for addends below LEAST_REFERENCE
+        self.mended: dict[Fraction, set[Fraction]] = {}  # corrected values of each stated number
         self.said: dict[tuple[Fraction, object], int] = {}
         self.equations: list[Equation] = []
         self.unread = list(derivation.unread)
@@ -85,7 +85,7 @@ class Judge:
     # -- one statement ----------------------------------------------------------------------------
 
     def read(self, place: int) -> None:
-        """Judge a statement, and keep what it comes to."""
+        """Judge a statement, and record its claim."""
         self.so_far.place = place
         self.readings.forget()
         statement = self.derivation.statements[place]
@@ -97,7 +97,7 @@ class Judge:
         try:
             with self._scope(sides):
                 self._judge(place, statement, sides)
-        except Undefined:  # 5 / x, where x is 0 once an earlier line is right
+        except Undefined:  # 5 / x, if x is 0 after an earlier line is corrected
             self.claims[place:] = [None]
             self.unread.append(Unread(statement.line, statement.text))
 
@@ -138,7 +138,7 @@ class Judge:
             self.true[statement.name] = exactly(claim.true)
             self.origin[statement.name] = place
         if place and not pairs and self.derivation.statements[place - 1][:4] == statement[:4]:
-            self.so_far.use(place - 1)  # a table's row for one layer, and for all
+            self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         if claim.adds and claim.stated < LEAST_REFERENCE:
             self.small.setdefault(claim.stated, []).append(place)
         if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
@@ -147,8 +147,9 @@ class Judge:
             self.said |= dict.fromkeys(self._words(claim, statement), place)
 
     def _apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
-        """The one part in which two sums or products differ: of "a × b + c × d = 38.6M + 81.3M" the
-        second.
+        """Return the only pair of parts in which two sums or products differ, else both sides.
+
+        In "a × b + c × d = 38.6M + 81.3M" this may be the second pair.
         """
         one, other = left.expression, right.expression
         if not (isinstance(one, Operation) and isinstance(other, Operation) and one.symbols == other.symbols):
@@ -160,7 +161,7 @@ class Judge:
         return differ[0] if len(differ) == 1 else (one, other)
 
     def _doubt(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
-        """Why two sides that do not agree are not judged; "" where they are."""
+        """Return why two unequal sides are not judged, or "" if they are."""
         if isinstance(left.expression, Operation) and left.expression.symbols == ("/",) and measures(statement):
             return "it divides bytes or operations, whose units are not followed"
         if "|" in statement.plain and self._is_several(left, right, asides):
@@ -168,20 +169,21 @@ class Judge:
         return self.readings.doubt(left, right, asides=asides)
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
-        """Whether a row has the product of one layer, and the number of some."""
+        """Return whether a row has the product of one layer and the number of several."""
         one, some = (self.readings.value(side.expression, asides).exact for side in (left, right))
         return one >= LEAST_REFERENCE and 1 < some / one <= MOST_COUNTED and (some / one).denominator == 1
 
     def refuse(self, place: int, why: str) -> None:
-        """Leave out a statement that cannot be computed."""
+        """Skip a statement that cannot be computed, and record the reason."""
         statement = self.derivation.statements[place]
         self.claims[place:] = [None]
         self.refused.append((statement.line, why))
         self.unread.append(Unread(statement.line, statement.text, why))
 
     def _sides(self, statement: Statement) -> list[Side]:
-        """The sides that have a value. A variable that gets a new plain number is not one of them:
-        it is defined anew.
+        """Return the sides that have a value.
+
+        A variable that is assigned a new plain number is not a side: it is redefined.
         """
         found = []
         for side in statement.sides:
@@ -198,15 +200,13 @@ class Judge:
             origin = self.origin.get(first.name)
             claim = None if origin is None else self.claims[origin]
             anew = claim is None or claim.defines or isinstance(found[1].expression, Operation)
-            config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24", and not another model's
+            config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
             if (origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew:
                 return found[1:]
         return found
 
     def _counts(self, statement: Statement, first: Side, second: Side) -> bool:
-        """Whether a chain begins with a number of something, which is its label: "12 blocks = 12 ×
-        7,087,872".
-        """
+        """Return whether a chain begins with a count as its label: "12 blocks = 12 × 7,087,872"."""
         count = first.expression
         if not isinstance(count, Number) or count.value > MOST_COUNTED:
             return False
@@ -217,11 +217,10 @@ class Judge:
 
     @contextmanager
     def _scope(self, sides: Sides) -> Iterator[None]:
-        """While a chain is judged: the value of each variable that it goes by, which may be one
-        that the text gave it before.
+        """Use, while a chain is judged, the variable values that make it right.
 
-        "With V = 50304 …" holds for a sentence; that V × d is 50257 × 768 later on says which V is
-        meant.
+        A variable may have one of its earlier values: "With V = 50304 …" holds for one sentence, and a
+        later V × d = 50257 × 768 shows which V is meant.
         """
         names = sorted({name for side in sides for name in names_in(side.expression)} & self.former.keys())
         if not names or len(sides) < 2 or not self.readings.wrong(sides):
@@ -255,11 +254,11 @@ class Judge:
         true = evaluate(computed or side, self.true, asides=asides, replaced=self._mended).exact
         carried = self.readings.value(computed or side, asides).exact - true
         if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
-            true = stated  # the result is the model's: a number on the other side is mistyped
+            true = stated  # the model has the result: a number on the other side is mistyped
         return Claim(stated, true, computed, side, asides, rounded=chosen.loose, right=right, carried=carried)
 
     def _mended(self, number: Number) -> Value | None:
-        """What a number that is the wrong result of an earlier line should be."""
+        """Return the corrected value of a number that is an earlier line's wrong result."""
         mended = self.mended.get(number.value, set())
         return exactly(next(iter(mended))) if len(mended) == 1 and not number.rounded else None
 
@@ -295,18 +294,16 @@ class Judge:
         )
 
     def _misfit(self, claim: Claim, statement: Statement) -> str | None:
-        """What the label names, where that has not this number."""
+        """Return a sentence about what the label names, if the model has another number of it."""
         if self.quantities is None or claim.defines or claim.expression is None:
             return None
-        # A total under a heading is of what the heading names.
+        # A total under a heading counts what the heading names.
         said = statement.heading if is_total(statement) and not tags_of(statement.label) else statement.label
         found = misfit(said, claim.true, self.quantities)
         return found.sentence if found else None
 
     def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
-        """What the number is in the model: exactly, or as far as the rounding of what it is
-        computed from says.
-        """
+        """Return the model's quantity with this number: exactly, or within its rounding."""
         if self.quantities is None or claim.defines or (claim.expression is None and claim.stated < LEAST_REFERENCE):
             return None
         labels = statement.labels
@@ -331,18 +328,18 @@ class Judge:
             found = (self.so_far.at(before).term if before is not None else None) or Term(claim.true)
         else:
             found = term_of(claim.expression, value, self._refers, asides=claim.asides)
-        if found.value != claim.true:  # the result is right, and a number in the product is not
+        if found.value != claim.true:  # the result is right, but a number in the product is wrong
             found = Term(claim.true)
         return labelled(found, (statement.label or statement.name, *statement.labels[1:]), statement.line)
 
     def _refers(self, node: Number | Name) -> Term | None:
-        """The term of the earlier line whose result a number is, or that defined a variable."""
+        """Return the term of the earlier line that produced a number or defined a variable."""
         if isinstance(node, Name):
             place = self.origin.get(node.name)
         else:
             places = self.by_value.get(node.value, []) if not node.rounded else []
             while len(places) > 1 and self.so_far.at(places[0]).used:
-                places.pop(0)  # the same number on several lines: each is meant once, and the last one after that
+                places.pop(0)  # equal numbers on several lines: use each once, then the last
             place = places[0] if places else None
             if place is None and not node.rounded and node.value >= LEAST_REFERENCE:
                 above = self.so_far.summed(exactly(node.value))
@@ -355,9 +352,7 @@ class Judge:
         return self.so_far.at(place).term
 
     def _use_small(self, claim: Claim) -> None:
-        """Go on from the earlier lines whose small results a sum adds: "128 + 32,768" of a small
-        model's norms.
-        """
+        """Mark small results of earlier lines as used by a sum: "128 + 32,768" of norms."""
         if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
             small = {part.value for part in claim.expression.parts if isinstance(part, Number)}
             for value in (one for one in small if one < LEAST_REFERENCE):
@@ -367,25 +362,23 @@ class Judge:
                 self.so_far.use(*places[-1:])
 
     def _said_before(self, claim: Claim, statement: Statement) -> int | None:
-        """The earlier line that a number with no computation restates: the same under the same
-        words.
-        """
+        """Return the earlier line with the same number and words, if the number is not computed."""
         found = (self.said[key] for key in self._words(claim, statement) if key in self.said)
         lines = self.derivation.statements
-        # Two equal rows under one heading are two: the norms of a layer.
+        # Two equal rows under one heading are distinct, such as the norms of a layer.
         apart = (place for place in found if lines[place].heading != statement.heading)
         return next(apart, None)
 
     def _words(self, claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:
-        """A number with its label, and with what the label is about."""
+        """Return the number paired with its label, and with the tags of its label."""
         words: list[object] = [statement.label.lower(), tags_of(statement.label) or None]
         return [(claim.stated, word) for word in words if word is not None]
 
     def _implied_sum(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
-        """A number that stands alone is the sum of the last lines above it, where that fits.
+        """Judge a lone number as the sum of the last lines above it, if that fits.
 
-        A total that is `judged` must be the sum of all of them: near to it, and not equal, it is
-        wrong.
+        A total that is `judged` must be the sum of all of them. If it is near that sum but not equal,
+        it is wrong.
         """
         above = self.so_far.summed(claim.written)
         fits = bool(above)
@@ -416,7 +409,7 @@ class Judge:
         claim.term = labelled(total(self.so_far.terms(above)), (statement.label,), statement.line)
         claim.true, claim.right = claim.term.value, fits
         claim.match = self._match(claim, statement)
-        # Where only the corrected lines add up to it, the slip above is not carried on.
+        # If only the corrected lines add up to it, the error above is not carried.
         goes_on = sums.meets(claim.written)
         found = claim.true if fits and not goes_on else sums.exact
         if fits and goes_on:
@@ -424,8 +417,9 @@ class Judge:
         self._equation(statement, claim, Number(found), claim.side, fits, last=True)
 
     def _column(self, statement: Statement) -> list[int]:
-        """The addends above a line drawn for a sum, or the rows of its table; none where one of
-        their numbers is not read.
+        """Return the addends above a drawn line, or the rows of the statement's table.
+
+        The list is empty if one of their numbers was not read.
         """
         lines = self.derivation.lines
         table = "|" in statement.plain
@@ -452,21 +446,20 @@ class Judge:
         computed = sum(self.so_far.at(place).expression is not None for place in found)
         rows = {self.derivation.statements[place].line for place in found}
         margins = {_margin(lines[row - 1]) for row in rows}
-        even = len(rows) == len(found) and (table or len(margins) == 1)  # no parts of an addend, no second column
+        even = len(rows) == len(found) and (table or len(margins) == 1)  # no sub-items of an addend, no second column
         return found[::-1] if even and len(found) >= LEAST_ADDENDS and computed > 1 and not missed else []
 
     def _is_off(self, places: Sequence[int], claim: Claim) -> bool:
-        """Whether a total is near to a sum, and not as near as their digits say: what is rounded up
-        may be rounded twice.
-        """
+        """Return whether a total is near a sum, but further away than rounding explains."""
         sums = self.so_far.sum(places)
         spread = sums.high - sums.low + claim.written.high - claim.written.low
         away = abs(sums.exact - claim.stated)
         return spread < away <= claim.stated / NEAR_SUM and not self._leaves_out(places, claim)
 
     def _leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
-        """Whether a total is the sum without some lines that follow each other: the tied head, the
-        parts of a line.
+        """Return whether a total is the sum without a run of consecutive lines.
+
+        Examples: the tied head, or the parts of a line.
         """
         sizes = [Value(Fraction(0), Fraction(0), Fraction(0)), *(self.so_far.at(place).written for place in places)]
         sums = list(accumulate(sizes, lambda one, other: Value(*map(add, one, other))))
@@ -481,39 +474,41 @@ class Judge:
         )
 
     def _lists(self, places: Sequence[int]) -> bool:
-        """Whether the statements from the first of some to the one at hand stand line by line, as
-        in a list or a table.
+        """Return whether the statements from the first of `places` to the current one form a list.
+
+        A list or table has one statement after another, with few lines between them.
         """
         lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
         if any(TAKEN.search(line.plain) for line in lines):
-            return False  # something is taken away
+            return False  # a line subtracts something
         return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
 
     def _passes_over(self, places: Sequence[int]) -> bool:
-        """Whether a row among some looks as if it were of bytes or adapters by its name: "Engram
-        memory" may be added too.
+        """Return whether a table row among `places` is skipped for its name.
+
+        A row that names bytes or adapters is skipped, yet "Engram memory" may be an addend.
         """
         rows = range(min(places, default=self.so_far.place), self.so_far.place)
         lines = self.derivation.statements
         return any("|" in lines[row].plain and row not in places and measures(lines[row]) for row in rows)
 
     def _has_more(self, places: Sequence[int]) -> bool:
-        """Whether statements before some could be added too."""
+        """Return whether unused statements precede `places`."""
         return bool(places) and any(place < places[0] for place in self.so_far.free())
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
-        """The number behind "× 12 layers" is the line above, times 12."""
+        """Judge the number after "× 12 layers" as the line above, times 12."""
         above = next((place for place in self.so_far.free() if self.so_far.at(place).stated), None)
         last = (
             self.so_far.place - 1 if self.so_far.place and self.claims[-2] else None
-        )  # an adapter's, which is no addend
+        )  # e.g. an adapter's line, which is not an addend
         fit = (one for one in (above, last) if one is not None and self._is_times(one, times, claim))
         if (place := next(fit, None)) is None:
             return
         one = self.so_far.at(place)
         whole = is_total(self.derivation.statements[place]) or _TIMES_LABEL.match(statement.plain)
         if one.stated * times != claim.stated and not (whole or claim.is_rounded):
-            return  # "12 layers" may have what the line above leaves out
+            return  # "12 layers" may include parts that the line above omits
         self.so_far.use(place)
         factor = Number(Fraction(times))
         product = Operation(("*",), (factor, one.side))
@@ -528,16 +523,14 @@ class Judge:
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
 
     def _is_times(self, place: int, times: int, claim: Claim) -> bool:
-        """Whether a number is about so many times that of an earlier line."""
+        """Return whether a claim is about `times` the number of an earlier line."""
         return abs(self.so_far.at(place).stated * times - claim.stated) <= LITTLE * claim.stated
 
     def _is_judged(self, statement: Statement) -> bool:
         return bool(self.equations) and self.equations[-1].line == statement.line
 
     def _alone(self, statement: Statement, claim: Claim) -> None:
-        """A labelled number that stands alone is right where the model has that number of what the
-        label names.
-        """
+        """Record a lone labelled number as right if the model has that number for the label."""
         if self.quantities is None or claim.defines or measures(statement):
             return
         labels = statement.labels
@@ -548,14 +541,15 @@ class Judge:
             self._equation(statement, claim, Number(Fraction(claim.match.parameters)), claim.side, True, last=True)
 
     def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
-        """The statements that a number which stands alone must be the sum of: all for a total,
-        those of a layer for a layer.
+        """Return the statements that a lone number must be the sum of.
+
+        A total sums all; a layer's number sums that layer's statements.
         """
         about = tags_of(statement.label)
         if judged and not about:
             free = list(self.so_far.free())[::-1]
             rows = [place for place in free if self._lists([place])] if "|" in statement.plain else free
-            return rows if len(rows) > 2 else free  # a table adds up its own rows
+            return rows if len(rows) > 2 else free  # a table's total sums its own rows
         if "one" not in about or about - KINDS:
             return []
         lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]
@@ -563,27 +557,27 @@ class Judge:
 
 
 def _margin(line: str) -> int:
-    """How far a line is indented, the signs of a comment apart."""
+    """Return the indentation of a line, comment signs included."""
     return len(line) - len(line.lstrip(MARGIN))
 
 
 def _is_only(statement: Statement) -> bool:
-    """Whether a line states one large number: "33,554,432 embedding, 20,971,520 other, 54,525,952
-    total" states three.
+    """Return whether a line states one large number.
+
+    "33,554,432 embedding, 20,971,520 other, 54,525,952 total" states three.
     """
     return len(_LARGE.findall(statement.plain)) < 2
 
 
 def _begins_line(statement: Statement) -> bool:
-    """Whether its label is what its line begins with, as in a list or a table: not in the middle of
-    a sentence.
-    """
+    """Return whether the label begins its line, as in a list or table, not mid-sentence."""
     return statement.plain.lstrip("|#*+-• ").startswith(statement.label[:MOST_BEGUN])
 
 
 def _factors(term: Term | None) -> tuple[int, ...]:
-    """What is multiplied in a term, or in the product that is nearly all of it: the bias of a
-    projection is little.
+    """Return the factors of a term, or of the product that is nearly all of it.
+
+    The bias of a projection is negligible next to its weight.
     """
     if term is None:
         return ()
