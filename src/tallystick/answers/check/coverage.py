@@ -11,21 +11,21 @@ from tallystick.answers.check.quantities import Quantities, Quantity, fit
 from tallystick.answers.check.terms import Term
 
 ROLES = frozenset({"token", "position", "head", "attention", "mlp", "experts", "router", "norm"})
-MOST_ROUNDS = 6  # of taking apart what fits as a whole only where something else already is
+MOST_ROUNDS = 6  # of splitting terms whose only match is already taken
 
 
 @dataclass(frozen=True)
 class Omission:
-    """What must be added to a text's total, or taken from it, and why."""
+    """A correction of a text's total: parameters to add or subtract, and the cause."""
 
     what: str
     parameters: int  # signed
-    names: tuple[str, ...]  # of tensors, with * for the numbers of their layers
+    names: tuple[str, ...]  # tensor names, with * for the layer index
     cause: str  # left out | counted twice | another size | rounded | not in the model
-    line: int | None  # of the term in the text; None for what is left out
+    line: int | None  # line of the term; None for omitted parts
 
     def to_dict(self) -> dict[str, Any]:
-        """One item of ``omissions`` in the JSON."""
+        """Return one item of ``omissions`` in the JSON."""
         return {**asdict(self), "names": list(self.names)}
 
 
@@ -35,8 +35,11 @@ class _Match(NamedTuple):
 
 
 def omissions(total: Term, quantities: Quantities) -> tuple[Omission, ...] | None:
-    """Corrections that lead from a total, its arithmetic mended, to the model's; None where no term
-    is known.
+    """Return the corrections that lead from a total to the model's, or None if no term is known.
+
+    Args:
+        total: the total, with its arithmetic corrected.
+        quantities: the quantities of the model.
     """
     if total.value == quantities.total:
         return ()
@@ -74,9 +77,7 @@ def omissions(total: Term, quantities: Quantities) -> tuple[Omission, ...] | Non
 
 
 def _terms(terms: Sequence[Term], quantities: Quantities) -> list[Term]:
-    """Terms taken apart until something in the model has so many parameters, or there is nothing to
-    take apart.
-    """
+    """Split terms until each matches a quantity of the model or cannot be split."""
     found = []
     for term in terms:
         if term.parts and not _candidates(term, quantities) and not _tied(term, quantities):
@@ -94,15 +95,16 @@ def _candidates(term: Term, quantities: Quantities) -> list[Quantity]:
 
 
 def _tied(term: Term, quantities: Quantities) -> Quantity | None:
-    """The tied tensor that a term counts beside the one that it is tied to."""
+    """Return the tied tensor that a term counts in addition to its source, or None."""
     about = next((tags for label in term.labels if (tags := tags_of(label))), frozenset())
     same = (quantity for quantity in quantities.tied if quantity.parameters == term.value)
     return next((quantity for quantity in same if quantity.tags <= about), None)
 
 
 def _assigned(terms: Sequence[Term], quantities: Quantities) -> tuple[list[_Match], list[Term]]:
-    """Each term with a quantity of its own, no tensor in two of them; and the terms that found
-    none.
+    """Assign each term its own quantity, so that no tensor is in two of them.
+
+    Return the matches, and the terms without a match.
     """
     choices = {place: _candidates(term, quantities) for place, term in enumerate(terms) if not _tied(term, quantities)}
     pairs = sorted(
@@ -125,7 +127,7 @@ def _assigned(terms: Sequence[Term], quantities: Quantities) -> tuple[list[_Matc
 def _make_room(
     place: int, found: list[Quantity], choices: dict[int, list[Quantity]], taken: dict[int, Quantity]
 ) -> None:
-    """Move the one term that is in the way to something else that it can be."""
+    """Reassign the only conflicting term to another of its candidates."""
     for quantity in found:
         others = [other for other, theirs in taken.items() if theirs.atoms & quantity.atoms]
         if len(others) != 1:
@@ -142,8 +144,9 @@ def _factors(term: Term) -> tuple[int, ...]:
 
 
 def _misnamed(term: Term, covered: frozenset[int], quantities: Quantities) -> Quantity | None:
-    """What has exactly as many parameters and is not counted yet: the head, where its line speaks
-    of the vocabulary.
+    """Return an uncounted quantity with exactly as many parameters as the term, or None.
+
+    Example: the LM head, if its line speaks of the vocabulary.
     """
     same = (quantity for quantity in quantities.of(term.value) if not quantity.one_layer)
     free = [quantity for quantity in same if quantity.atoms and not quantity.atoms & covered]
@@ -151,7 +154,7 @@ def _misnamed(term: Term, covered: frozenset[int], quantities: Quantities) -> Qu
 
 
 def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tuple[Omission, frozenset[int]]:
-    """What a term is that fits nothing free, and the atoms that it covers all the same."""
+    """Return the correction for a term without a free match, and the atoms it covers."""
     label = next((label for label in term.labels if label), "")
     if found := _candidates(term, quantities):
         best = max(found, key=lambda quantity: fit(quantity, term.labels, _factors(term)))
@@ -167,7 +170,7 @@ def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tup
 
 
 def _left_out(covered: frozenset[int], quantities: Quantities) -> list[Omission]:
-    """What no term covers, in the fewest parts that lie in one module."""
+    """Return the quantities that no term covers, as few as possible, each of one role."""
     missing = frozenset(range(len(quantities.atoms))) - covered
     found = []
     for quantity in sorted(quantities.whole, key=lambda quantity: -len(quantity.atoms)):
@@ -189,5 +192,8 @@ def _left_out(covered: frozenset[int], quantities: Quantities) -> list[Omission]
 
 
 def _is_one(quantity: Quantity) -> bool:
-    """Whether it is one thing to name; the biases of all attention are those of its projections."""
+    """Return whether a quantity has one role.
+
+    All attention biases are excluded: they belong to the projections.
+    """
     return len(quantity.tags & ROLES) == 1 and quantity.tags != {"attention", "bias"}

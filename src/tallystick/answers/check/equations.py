@@ -219,7 +219,7 @@ class Judge:
     def _scope(self, sides: Sides) -> Iterator[None]:
         """Use, while a chain is judged, the variable values that make it right.
 
-        A variable may have one of its earlier values: "With V = 50304 …" holds for one sentence, and a
+        A variable may have one of its earlier values: "With V = 50304 …" holds for one sentence. A
         later V × d = 50257 × 768 shows which V is meant.
         """
         names = sorted({name for side in sides for name in names_in(side.expression)} & self.former.keys())
@@ -377,8 +377,8 @@ class Judge:
     def _implied_sum(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """Judge a lone number as the sum of the last lines above it, if that fits.
 
-        A total that is `judged` must be the sum of all of them. If it is near that sum but not equal,
-        it is wrong.
+        A total that is `judged` must be the sum of all of them. If it is near that sum but not equal, it
+        is wrong.
         """
         above = self.so_far.summed(claim.written)
         fits = bool(above)
@@ -484,9 +484,9 @@ class Judge:
         return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
 
     def _passes_over(self, places: Sequence[int]) -> bool:
-        """Return whether a table row among `places` is skipped for its name.
+        """Return whether a table row since the first of `places` was skipped because of its name.
 
-        A row that names bytes or adapters is skipped, yet "Engram memory" may be an addend.
+        A row that seems to name bytes or adapters is skipped, yet "Engram memory" may be an addend.
         """
         rows = range(min(places, default=self.so_far.place), self.so_far.place)
         lines = self.derivation.statements

@@ -49,7 +49,7 @@ NAMED = {
 _ROLES = {"token_embedding": "token", "position_embedding": "position"}
 _PACKED = {"gate_up": ("gate", "up"), "qkv": ("q", "k", "v"), "kv": ("k", "v")}
 
-VAGUE = Fraction(1, 20)  # a number of one digit, 7B, says less than what it is near to
+VAGUE = Fraction(1, 20)  # relative rounding above which a number, such as 7B, is too vague to match
 
 _SEGMENT = re.compile(r"token_type|segment")
 _PARTLY = re.compile(
@@ -58,46 +58,46 @@ _PARTLY = re.compile(
 
 
 class Atom(NamedTuple):
-    """The smallest thing that a text counts apart: one kind of one module, in all its layers."""
+    """The smallest quantity a text may count: one kind of tensor of one module, in all layers."""
 
     tag: str  # a key of NAMED, or the module's own name
     role: str
     kind: str  # matrix, bias, scale, shift or vector
-    name: str  # with * for the numbers of its layers
+    name: str  # with * for the layer index
     shape: tuple[int, ...]
     copies: int  # tensors
     layers: int  # 1 outside of layers
-    parameters: int  # unique ones
-    final: bool  # a norm outside of the layers
+    parameters: int  # unique parameters
+    final: bool  # whether it is a norm outside the layers
     experts: int = 1  # in each layer
-    active: Fraction = Fraction(1)  # of them, for one token
+    active: Fraction = Fraction(1)  # share of the experts that one token uses
 
 
 class Quantity(NamedTuple):
-    """Some atoms that people count as one, over all layers or in one of them."""
+    """Some atoms that people count together, over all layers or in one layer."""
 
     what: str
     parameters: int
     names: tuple[str, ...]
     atoms: frozenset[int]
     tags: frozenset[str]
-    factors: tuple[int, ...]  # of the only tensor, its layers included; () where there are more
+    factors: tuple[int, ...]  # copies and shape of its only tensor; () for several tensors
     one_layer: bool = False
     tied_to: str = ""
 
     @property
     def component(self) -> frozenset[str]:
-        """What it is of, whatever the kind of tensor and the number of layers."""
+        """Tags of its component, without the kind of tensor and the number of layers."""
         return self.tags - KINDS
 
     @property
     def is_projection(self) -> bool:
-        """Whether it is one matrix of attention or of an MLP, or some of them, and not all."""
+        """Whether it is some, but not all, matrices of an attention or MLP module."""
         return len(self.component) > 1 and len(self.component & {"attention", "mlp", "experts"}) == 1
 
 
 class Quantities:
-    """All quantities of a ledger, found by their number."""
+    """All quantities of a ledger, indexed by their number of parameters."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.total = ledger.total
@@ -110,8 +110,11 @@ class Quantities:
         self._collect()
 
     def of(self, number: Fraction, spread: Fraction = Fraction(0)) -> list[Quantity]:
-        """What has so many parameters, give or take `spread`, in the order of what people mean
-        first.
+        """Return the quantities with this many parameters, the most usual meaning first.
+
+        Args:
+            number: parameters.
+            spread: largest allowed difference. If it is not zero, only quantities over all layers count.
         """
         if not spread:
             return self._by_number.get(int(number), []) if number.denominator == 1 else []
@@ -124,10 +127,13 @@ class Quantities:
         factors: tuple[int, ...] = (),
         matched: Collection[Quantity | None] = (),
     ) -> Quantity | None:
-        """What a text means by a number, judged by the words before it, rather what was not
-        `matched` before.
+        """Return the quantity that a text means by a number, or None if none has that number.
 
-        None where nothing has so many parameters.
+        Args:
+            number: parameters.
+            labels: texts that may name the quantity, nearest first.
+            factors: the factors of the product that gave the number, in ascending order.
+            matched: quantities that earlier lines stated; others are preferred.
         """
         about = next((tags for label in labels if (tags := tags_of(label)) - KINDS), frozenset())
         found = [quantity for quantity in self.of(number) if _may_be(quantity, about)]
@@ -139,10 +145,13 @@ class Quantities:
         )
 
     def stated(self, number: Value, labels: Sequence[str]) -> Quantity | None:
-        """What a number that stands alone says of the model: the best of what its label names,
-        within its rounding.
+        """Return the quantity that a lone number states: the best match of its labels.
 
-        None where the label names nothing, or nothing that has so many parameters.
+        Return None if the labels name nothing, or nothing whose number is within the rounding.
+
+        Args:
+            number: the stated value, with its bounds.
+            labels: texts that may name the quantity, nearest first.
         """
         about = next((tags for label in labels if (tags := tags_of(label)) - KINDS), tags_of(labels[0]))
         if not about or number.high - number.low > VAGUE * abs(number.exact):
@@ -156,19 +165,19 @@ class Quantities:
         return max(found, key=lambda quantity: fit(quantity, labels), default=None)
 
     def whole_model(self, number: Value) -> Quantity | None:
-        """The whole model, where a total says its number."""
+        """Return the whole model if the number of a total fits it, else None."""
         return next((one for one in self.of(Fraction(self.total)) if number.low <= self.total <= number.high), None)
 
     def labelled(self, labels: Sequence[str]) -> list[Quantity]:
-        """Whole quantities that are called so, whatever their number."""
+        """Return the quantities over all layers that the labels name, whatever their number."""
         wanted = next((tags for label in labels if (tags := tags_of(label) - KINDS)), None)
         return [quantity for quantity in self.whole if quantity.tags - KINDS == wanted]
 
     def meant(self, label: str, number: Fraction) -> Quantity | None:
-        """What a label names: all of one component, in one layer or in all; None where it names
-        none, or not for sure.
+        """Return the quantity that a label names: all of one component, in one layer or in all.
 
-        Where it does not say in how many layers, it is what is nearer to `number`.
+        Return None if it names nothing, or nothing for certain. If the label does not say how many
+        layers, the quantity nearer to `number` is returned.
         """
         about = tags_of(label)
         if number <= 0 or not about - KINDS or _PARTLY.search(label):
@@ -207,7 +216,7 @@ class Quantities:
         )
         self._add("embeddings", embeddings, {"token", "position", "segment"})
         self._add("embeddings with their norm", embeddings | below, {"token", "position", "segment", "norm"})
-        if by_tag.get("head"):  # and none of its own where it is tied
+        if by_tag.get("head"):  # absent if the head is tied
             self._add("token embedding and LM head", by_tag.get("token", set()) | by_tag["head"], {"token", "head"})
         self._add("attention", roles.get("attention", set()), {"attention"})
         self._add("MLP", roles.get("mlp", set()), {"mlp"})
@@ -259,7 +268,7 @@ class Quantities:
         self._add("the model", set(range(len(atoms))), ())
 
     def _experts(self, places: set[int]) -> None:
-        """One expert of one layer, and those that a token is sent to."""
+        """Register one expert of one layer, and the experts that a token is routed to."""
         shares = {self.atoms[place].layers * self.atoms[place].experts for place in places}
         active = {self.atoms[place].active for place in places}
         if len(shares) == len(active) == 1 and (share := shares.pop()):
@@ -276,7 +285,7 @@ class Quantities:
             self._add(words, set().union(*(by_tag[tag] for tag in tags)) & within, {role, *known})
 
     def _add(self, phrase: str, places: set[int], tags: Iterable[str]) -> None:
-        """A scope by kind, then whole."""
+        """Register some atoms by kind, then all of them."""
         of = {
             kind: {place for place in places if self.atoms[place].kind == kind} for kind in ("bias", "scale", "shift")
         }
@@ -322,13 +331,19 @@ class Quantities:
 
 
 def _may_be(quantity: Quantity, about: frozenset[str]) -> bool:
-    """Whether a label says nothing against it."""
+    """Return whether a label's tags do not contradict a quantity."""
     said, held = about - KINDS, quantity.tags - KINDS
     return not (said and held) or bool(said & held)
 
 
 def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()) -> int:
-    """How well a quantity is what the labels, nearest first, and the factors of a product say."""
+    """Return a score of how well a quantity fits the labels and the factors of a product.
+
+    Args:
+        quantity: the candidate.
+        labels: texts that may name it, nearest first; nearer labels weigh more.
+        factors: the factors of the product, in ascending order.
+    """
     score = 0
     said = False
     for weight, label in zip((12, 4, 2, 1), filter(None, labels), strict=False):
@@ -343,14 +358,12 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
         if said:
             break
     if not said and quantity.is_projection and not quantity.one_layer:
-        score -= 40  # without a word of it nobody counts one projection of all layers
+        score -= 40  # unnamed, one projection over all layers is an unlikely meaning
     return score + 3 * (bool(factors) and quantity.factors == factors)
 
 
 def _unasked(tags: frozenset[str]) -> int:
-    """How far a quantity is from what is meant where nobody says these tags: biases alone, the last
-    norm.
-    """
+    """Return a penalty for tags that no label mentions, such as biases or the final norm."""
     return len(tags & KINDS) + len(tags & {"bias", "scale", "shift"}) + 3 * len(tags & {"final", "token"})
 
 
@@ -358,8 +371,9 @@ def _unasked(tags: frozenset[str]) -> int:
 
 
 def _atoms(ledger: Ledger) -> list[Atom]:
-    """Parameters by name, kind and shape of one tensor; packed projections as the parts that they
-    pack.
+    """Return the unique parameters by name, kind and tensor shape.
+
+    A packed projection is split into its parts.
     """
     stacks: dict[tuple[str, tuple[int, ...]], list[Entry]] = {}
     for entry in ledger.parameters:
@@ -394,10 +408,10 @@ def _atoms(ledger: Ledger) -> list[Atom]:
 
 
 def _strands(entries: Iterable[Entry]) -> dict[str, TensorGroup]:
-    """The strand that each name runs through, by the name with all of its numbers left open and as
-    `template_of` leaves them.
+    """Return the tensor group of each name.
 
-    Its projection is left open where the strands of a name differ in it.
+    Keys are the name with every index open, and the name as `template_of` writes it. The slot is None
+    if the groups of one name differ in it.
     """
     found: dict[str, TensorGroup] = {}
     for strand in tensor_groups(entries):
@@ -413,7 +427,7 @@ def _open(name: str) -> str:
 
 
 def _tag(name: str, role: str, slot: str | None) -> str:
-    """What a tensor is of, by its projection, its role, or else the name of its module."""
+    """Return the tag of a tensor: its projection, its role, or else the name of its module."""
     if slot in NAMED or slot in _PACKED:
         return str(slot)
     if role in _ROLES:
@@ -424,8 +438,9 @@ def _tag(name: str, role: str, slot: str | None) -> str:
 
 
 def _module(name: str) -> str:
-    """The module that a tensor is in: c_proj of h.*.attn.c_proj.weight, gate_up_proj of
-    experts.gate_up_proj.
+    """Return the module of a tensor: c_proj for h.*.attn.c_proj.weight.
+
+    For experts.gate_up_proj it is gate_up_proj.
     """
     parts = [part for part in name.split(".") if part != "*"]
     inside = len(parts) > 1 and re.fullmatch(r"weight|bias|scale|shift|gamma|beta", parts[-1])
@@ -433,14 +448,14 @@ def _module(name: str) -> str:
 
 
 def _unpacked(atom: Atom, stacks: dict[tuple[str, tuple[int, ...]], list[Entry]]) -> list[Atom]:
-    """A packed projection as those that it packs, where its shape says how."""
+    """Split a packed projection into its parts if its shape shows their sizes."""
     if atom.tag not in _PACKED:
         return [atom]
     tags = _PACKED[atom.tag]
     if atom.tag == "qkv":
         weight = next((shape for name, shape in stacks if name == atom.name.rpartition(".")[0] + ".weight"), ())
         if len(weight) != 2 or max(weight) != 3 * min(weight):
-            return [atom._replace(tag="q k v")]  # grouped heads: how many rows are whose is not told
+            return [atom._replace(tag="q k v")]  # grouped heads: the shape does not show the row split
     share = len(tags)
     largest = max(range(len(atom.shape)), key=lambda place: (atom.shape[place] % share == 0, atom.shape[place]))
     shape = tuple(size // share if place == largest else size for place, size in enumerate(atom.shape))
@@ -448,7 +463,7 @@ def _unpacked(atom: Atom, stacks: dict[tuple[str, tuple[int, ...]], list[Entry]]
 
 
 def _tied(ledger: Ledger) -> list[Quantity]:
-    """What is tied to another tensor, and holds no parameters of its own."""
+    """Return the tensors tied to another one, which add no unique parameters."""
     return [
         Quantity(
             f"the {entry.role.replace('_', ' ')}, tied to {entry.storage}",

@@ -22,39 +22,46 @@ from tallystick.derivations.arithmetic import (
 )
 from tallystick.derivations.statements import Side, Statement
 
-SCALED = (10**6, 10**9, 10**3)  # units that numbers may leave out, millions before others
-LITTLE = Fraction(1, 100)  # by so much two numbers that are written out may differ, and be about the same
+SCALED = (10**6, 10**9, 10**3)  # units that numbers may omit, millions first
+LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are about equal
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
-FAR = 12  # sides that are further apart, more than by a digit, are not meant as equal, unless by a factor left out
+FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
-NEAR_UNIT = 5  # a number of one digit is within a fifth of what it rounds
-BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that are MiB
+NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
+BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that means MiB
 
 Sides: TypeAlias = "Sequence[Side]"
 
 
 class Readings:
-    """The readings of chains, under the values that the variables have."""
+    """Interpretations of chains, given the current values of the variables."""
 
     def __init__(self, stated: Mapping[str, Value]) -> None:
         self.stated = stated
-        # By the identity of an expression, which is kept with its value.
+        # Keyed by the id of an expression; the expression is kept so that the id stays valid.
         self.values: dict[tuple[int, bool, bool], tuple[Expression, Value]] = {}
 
     def forget(self) -> None:
-        """Begin another statement, or go on under other values of the variables."""
+        """Clear cached values: for the next statement, or for other values of the variables."""
         self.values.clear()
 
     def wrong(self, sides: Sides) -> bool:
-        """Whether a link of a chain is wrong, parentheses read as they fit best."""
+        """Return whether a link of a chain is wrong under the best reading of parentheses."""
         asides = self.asides(sides)
         return not all(self.agree(left, right, asides=asides) for left, right in pairwise(sides))
 
     def meant(self, statement: Statement, sides: Sides, before: Claim | None) -> Sides:
-        """As it is meant where it is not written out: "38.6 + 85.1 = 123.7M" in millions, 12.288
-        for 12,288.
+        """Return the sides as they are meant, if they are wrong as written.
+
+        Units may be omitted: "38.6 + 85.1 = 123.7M" is in millions. 12.288 may mean 12,288. If no reading
+        makes the chain right, return the sides unchanged.
+
+        Args:
+            statement: the statement that holds the chain.
+            sides: its sides that have a value.
+            before: the claim of the previous statement, which "+ d = e" continues.
         """
         if len(sides) < 2 or not self.wrong(sides):
             return sides
@@ -70,20 +77,21 @@ class Readings:
             goes_on = Operation(("+",), (Number(before.stated), sides[0].expression))  # "a + b = c. + d = e"
             others.append([_with(sides[0], goes_on), *sides[1:]])
         if symbolic(sides[0].expression) and len(sides) > 2:
-            others.append(sides[1:])  # the words of the formula are others than its numbers
+            others.append(sides[1:])  # the formula's variables may differ from its numbers
         others.append(self._shifted(sides))
         return next((one for one in others if not self.wrong(one)), sides)
 
     def _shifted(self, sides: Sides) -> Sides:
-        """A chain, the units put to its numbers that lack them: "= 15.7 G FLOPs", "= 384 MB" for
-        MiB.
+        """Add the omitted units to the numbers of a chain.
+
+        Examples: "= 15.7 G FLOPs", "= 384 MB" for MiB.
         """
         found = [sides[0]]
         for side in sides[1:]:
             number = side.expression
             if isinstance(number, Number) and number.value > 0:
                 left = self.value(found[-1].expression, asides=False)
-                lacks = left.exact / number.value  # about the unit that is left out
+                lacks = left.exact / number.value  # approximately the omitted unit
                 near = (unit for unit in _units(side) if abs(lacks - unit) * NEAR_UNIT <= unit)
                 others = (_with(side, Number(number.value * unit, number.unit * unit, rounded=True)) for unit in near)
                 side = next((one for one in others if self.agree(found[-1], one, asides=False)), side)  # noqa: PLW2901
@@ -91,8 +99,9 @@ class Readings:
         return found
 
     def asides(self, sides: Sides) -> bool:
-        """Whether parentheses after a number only comment on it: the reading under which less is
-        wrong.
+        """Return whether parentheses after a number only comment on it.
+
+        The reading with fewer wrong links, then with the smaller differences, is chosen.
         """
         if not any(_has_aside(side.expression) for side in sides):
             return False
@@ -109,14 +118,20 @@ class Readings:
         return wrong(True) <= wrong(False)
 
     def value(self, side: Expression, asides: bool, *, loose: bool = False) -> Value:
-        """The value of a side; `asides` says that parentheses after a number only comment on it."""
+        """Return the value of a side, from the cache if possible.
+
+        Args:
+            side: an expression that has a value.
+            asides: treat parentheses after a number as comments.
+            loose: treat decimals as rounded.
+        """
         key = id(side), asides, loose
         if key not in self.values:
             self.values[key] = side, evaluate(side, self.stated, loose=loose, asides=asides)
         return self.values[key][1]
 
     def agree(self, one: Side, other: Side, *, asides: bool) -> bool:
-        """Whether two neighbouring sides have one value, as far as their digits say."""
+        """Return whether two neighbouring sides are equal within the precision of their digits."""
         left, right, loose = one.expression, other.expression, other.loose
         first = alone(left, loose=loose) or self.value(left, asides, loose=loose)
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
@@ -124,22 +139,22 @@ class Readings:
             return True
         apart = abs(first.exact - second.exact)
         if loose and isinstance(left, Number) and isinstance(right, Operation) and apart <= LITTLE * abs(first.exact):
-            return True  # "7,087,872 ≈ 12 × 768²": near, and said to be no more
+            return True  # "7,087,872 ≈ 12 × 768²": only near, as the sign says
         if isinstance(left, Operation) and "/" in left.symbols and isinstance(right, Number) and apart < right.unit:
-            return True  # cut, not rounded
+            return True  # truncated, not rounded
         factor = _first_factor(right)
         if factor is not right and first.meets(alone(factor, loose=loose) or self.value(factor, asides)):
-            return True  # "a × b = c × d = e", where c is a × b
+            return True  # "a × b = c × d = e" with c = a × b
         ends, begins = _last_addend(left), _first_addend(right)
         if ends is left and begins is right:
             return False
-        # "a + b = c + d = e", where c is a + b and e is c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
+        # "a + b = c + d = e" with c = a + b and e = c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
         last = alone(ends, loose=loose) or self.value(ends, asides)
         start = alone(begins, loose=loose) or self.value(begins, asides)
         return last.meets(start) or first.meets(start) or last.meets(second)
 
     def doubt(self, left: Side, right: Side, *, asides: bool) -> str:
-        """Why two sides that do not agree are not judged all the same; "" where they are."""
+        """Return why two unequal sides are not judged, or "" if they are."""
         if not (left.sure and right.sure):
             return "words stand among its numbers"
         if _shapes(left.expression, right.expression):
@@ -147,7 +162,7 @@ class Readings:
         low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         if not any(True for _ in names_in(left.expression)) and (high < LEAST_FAR or computed):
-            return ""  # "92 × 4 × 4 = 32" says nothing but numbers
+            return ""  # "92 × 4 × 4 = 32" holds only numbers
         ratio = high / low if low else 0
         factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
         left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
@@ -155,7 +170,7 @@ class Readings:
 
 
 def _units(side: Side) -> Sequence[Fraction]:
-    """The units that a number may leave out."""
+    """Return the units that a number may omit, as factors."""
     return (*BINARY, *SHIFTS) if side.unit == "bytes" else SHIFTS
 
 
@@ -164,8 +179,9 @@ def _with(side: Side, expression: Expression) -> Side:
 
 
 def _may_lack(side: Expression) -> bool:
-    """Whether a unit may be left out in it: in a sum, and in a product with decimals; 12 × 768 × 12
-    is no number of millions.
+    """Return whether a side may omit a unit: a sum, or a product with decimals.
+
+    12 × 768 × 12 cannot be a number of millions.
     """
     if not isinstance(side, Operation):
         return False
@@ -173,7 +189,7 @@ def _may_lack(side: Expression) -> bool:
 
 
 def symbolic(side: Expression) -> bool:
-    """Whether a side has variables, and no number but small ones."""
+    """Return whether a side has variables, and only small numbers."""
     names = any(True for _ in names_in(side))
     return names and all(number.value < LEAST_REFERENCE for number in _numbers(side))
 
@@ -187,7 +203,7 @@ def _numbers(expression: Expression) -> Iterator[Number]:
 
 
 def names_in(expression: Expression) -> Iterator[str]:
-    """The variables of an expression."""
+    """Yield the names of the variables in an expression."""
     if isinstance(expression, Name):
         yield expression.name
     elif isinstance(expression, Operation):
@@ -200,7 +216,7 @@ def _first_addend(side: Expression) -> Expression:
 
 
 def _shapes(left: Expression, right: Expression) -> bool:
-    """Whether "(512 × 64) × (64 × 512) = 512 × 512" says which shape a product of matrices has."""
+    """Return whether the sides are shapes of a product: "(512 × 64) × (64 × 512) = 512 × 512"."""
     if not (isinstance(left, Operation) and set(left.symbols) == {"*"} and isinstance(right, Operation)):
         return False
     pairs = [part.parts for part in (*left.parts, right) if isinstance(part, Operation) and part.symbols == ("*",)]
