@@ -10,37 +10,37 @@ from tallystick.answers.check.terms import Term
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Value, exactly
 
-MOST_SUMMED = 200  # lines above a total that stands alone
+MOST_SUMMED = 200  # statements above a lone total
 
 
 class Addends:
-    """The claims so far; the statement at hand may add up those that nothing goes on from yet."""
+    """The claims so far. A later sum may add the claims that no statement uses yet."""
 
     def __init__(self) -> None:
-        self.claims: list[Claim | None] = []  # None of a statement that has no value
-        self.place = 0  # of the statement at hand
+        self.claims: list[Claim | None] = []  # None for a statement without a value
+        self.place = 0  # index of the current statement
 
     def at(self, place: int) -> Claim:
-        """What a statement that has a value comes to."""
+        """Return the claim of a statement that has a value."""
         claim = self.claims[place]
         assert claim is not None  # noqa: S101
         return claim
 
     def use(self, *places: int) -> None:
-        """The statement at hand goes on from earlier ones."""
+        """Record that the current statement uses earlier ones."""
         for place in places:
             if (claim := self.claims[place]) is not None:
                 claim.users.append(self.place)
 
     def free(self) -> Iterator[int]:
-        """The statements above that nothing goes on from, the last first."""
+        """Yield the preceding statements that no statement uses, the last first."""
         for place in range(self.place - 1, max(-1, self.place - 1 - MOST_SUMMED), -1):
             claim = self.claims[place]
             if claim is not None and claim.adds and not claim.users:
                 yield place
 
     def summed(self, value: Value) -> list[int]:
-        """The last of them that add up to a value, two at least."""
+        """Return the last free statements, two or more, whose sum is the value, or []."""
         found: list[int] = []
         sums, true = exactly(0), Fraction(0)
         for place in self.free():
@@ -58,14 +58,14 @@ class Addends:
         return found[::-1]
 
     def sum(self, places: Sequence[int]) -> Value:
-        """The sum of some statements, as they are written."""
+        """Return the sum of some statements, as written."""
         sums = exactly(0)
         for place in places:
             sums = _plus(sums, self.at(place).written)
         return sums
 
     def terms(self, places: Sequence[int]) -> list[Term]:
-        """What some statements add."""
+        """Return the terms of some statements."""
         return [term for place in places if (term := self.at(place).term) is not None]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-# A word of a label, and what it is about.
+# Each tag, with the label words that imply it.
 _WORDS = tuple(
     (tag, re.compile(pattern, re.IGNORECASE))
     for tag, pattern in (
@@ -73,19 +73,19 @@ _LAYERS = re.compile(
     r"\W*(\d{1,4})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:(?:\w+ )?(?:layers|blocks)|schichten|couches|capas|camadas|сло[её]в|层|層|층)\W*",
     re.I,
 )
-# What says which of a component's tensors, in which layers, and not which component.
+# Tags for the kind of tensor and the layers, not for the component.
 KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
 
-# What speaks of more than one norm.
+# Words for more than one norm.
 SEVERAL = re.compile(
     r"\b(?:two|both|2|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두", re.IGNORECASE
 )
 
-# "(768 → 3072 → 768 + bias)" counts the biases in, and is not about them.
+# "(768 → 3072 → 768 + bias)" includes the biases, but is not only about them.
 _WITH = re.compile(
     r"(?:\+|&|\b(?:with|and|incl\w*|plus|mit|avec|con|y|e|et|und)\b|含|和|及|と)\s*(?:the |its )?bias\w*", re.I
 )
-# Where a word of Latin letters begins or ends with no blank: 每个GPT2MLP, TransformerBlock.
+# Boundaries of Latin words without a blank: 每个GPT2MLP, TransformerBlock.
 _SEAM = re.compile(
     r"(?<=[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])(?=[A-Za-z0-9])"
     r"|(?<=[A-Za-z0-9])(?=[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
@@ -96,7 +96,11 @@ _TOKENS = re.compile(r"\b(tok(en)?s?|word|vocab\w*|wte|V)\b(?!.?type)|词|詞|�
 
 @lru_cache(maxsize=4096)
 def tags_of(label: str) -> frozenset[str]:
-    """What a label is about: the tags of `quantities`."""
+    """Return what a label is about, as tags of `quantities`.
+
+    Args:
+        label: text in any of the supported languages.
+    """
     label = _WITH.sub(" ", _WITHOUT.sub(" ", label))
     label = f"{label} {_SEAM.sub(' ', label.replace('_', ' '))}"
     found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)}
@@ -112,6 +116,6 @@ def tags_of(label: str) -> frozenset[str]:
 
 
 def layers_of(label: str) -> int | None:
-    """How many layers a label names and nothing else: 12 of "12 layers" and "12 × layers"."""
+    """Return the layer count if a label is nothing else: 12 for "12 layers", else None."""
     match = _LAYERS.fullmatch(label)
     return int(match[1]) if match else None

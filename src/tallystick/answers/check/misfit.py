@@ -23,9 +23,7 @@ _PLAIN_WORDS = re.compile(
 
 
 class Misfit(NamedTuple):
-    """What a label names in the model, with its parameters, and why the text's number differs,
-    where that shows.
-    """
+    """What a label names in the model, its parameters, and why the text differs, if known."""
 
     what: str
     parameters: int
@@ -33,13 +31,19 @@ class Misfit(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Both in words."""
+        """The quantity, its number and the reason, as one sentence."""
         return f"{self.what} has {self.parameters:,}" + (f": {self.why}" if self.why else "")
 
 
 def misfit(label: str, number: Fraction, quantities: Quantities) -> Misfit | None:
-    """What the label names, where that has not this number of parameters; None where it names
-    nothing for sure.
+    """Return what the label names, if the model has another number of parameters for it.
+
+    Return None if the label names nothing for certain, or if the number fits.
+
+    Args:
+        label: the words before the number.
+        number: parameters stated by the text.
+        quantities: the quantities of the model.
     """
     meant = quantities.meant(label, number)
     if meant is None or any(_same(meant, other) for other in quantities.of(number)):
@@ -53,16 +57,12 @@ def misfit(label: str, number: Fraction, quantities: Quantities) -> Misfit | Non
 
 
 def _nothing_else(label: str) -> bool:
-    """Whether a label says attention and no part of it: with any other word it may name less, or
-    more.
-    """
+    """Return whether a label has only plain words; other words may change what it counts."""
     return not _PLAIN_WORDS.sub("", label).strip(" -:()*_")
 
 
 def _same(meant: Quantity, other: Quantity) -> bool:
-    """Whether a quantity is what is meant, all kinds of its tensors or some: attention, without
-    biases.
-    """
+    """Return whether a quantity has the same component and layers; kinds may differ."""
     return other.component == meant.component and other.one_layer == meant.one_layer
 
 
@@ -80,11 +80,11 @@ def _why(meant: Quantity, number: Fraction, quantities: Quantities) -> str:
     return ""
 
 
-_LITTLE = Fraction(1, 100)  # biases and norms, which may be counted with it or not
+_LITTLE = Fraction(1, 100)  # share of biases and norms, which may be counted or not
 
 
 def _largest_projection(attention: Quantity, quantities: Quantities) -> int:
-    """The query projection, in as many layers."""
+    """Return the parameters of the query projection, over the same number of layers."""
     sizes = (
         other.parameters
         for other in quantities.all

@@ -1,8 +1,8 @@
 """Find the projection that a tensor is (q, k, v, gate, up, down): by name, else by shape.
 
-A name such as fc1 or w1 means one thing here and another there. Of three matrices of one size the
-one that lies the other way round, or else the last, projects down. Of two, the first is gate and up
-in one where it holds twice as much.
+A name such as fc1 or w1 has different meanings in different libraries. Of three equally large
+matrices, down is the one with the other orientation, or else the last. Of two, a matrix twice as
+large as the other packs gate and up.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from tallystick.answers.compare.tensor_group import TensorGroup
 from tallystick.core.entries import EMBEDDING_ROLES
 
-# A projection and those that together are the same.
+# Each fused projection, with the projections that it packs.
 FUSED = {"qkv": ("q", "k", "v"), "kv": ("k", "v"), "kv_b": ("k_b", "v_b"), "gate_up": ("gate", "up")}
 
-# What libraries write before and after the word for a projection: c_q, to_q, attn_q, q_proj, q_lin,
+# Prefixes and suffixes around the word for a projection: c_q, to_q, attn_q, q_proj, q_lin,
 # ffn_up_exps.
 _BEFORE = r"(?:(?:c|w|to|attn|ffn|proj|lin|linear|fc)_)?"
 _AFTER = r"(?:_?(?:proj|projection|lin|linear|layer|w|exps|shexp|blocks))?"
@@ -44,12 +44,12 @@ _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 _WORDS["experts"] = _WORDS["mlp"]
 _DENSE = {"intermediate": "up", "output": "down"}  # BERT's intermediate.dense and output.dense
-_NUMBERED = {"w1": "gate", "w3": "up", "v1": "up", "w2": "down"}  # Llama's and DBRX's, where no sizes tell
-_OF_NO_STREAM = re.compile(r"(^|\.)indexer\.")  # DeepSeek's, which pick what attention sees
+_NUMBERED = {"w1": "gate", "w3": "up", "v1": "up", "w2": "down"}  # Llama's and DBRX's, if the sizes do not decide
+_OF_NO_STREAM = re.compile(r"(^|\.)indexer\.")  # DeepSeek's indexer selects the tokens for attention
 
 
 def projected(strands: Iterable[TensorGroup]) -> list[TensorGroup]:
-    """Groups, each with the projection that it is."""
+    """Return the tensor groups, each with its projection as the slot."""
     strands = list(strands)
     by_size = _by_size(strands)
     return [
@@ -70,8 +70,9 @@ def _by_name(strand: TensorGroup) -> str | None:
 
 
 def _usual(strand: TensorGroup) -> str | None:
-    """Where neither its name nor its size decides; embeddings and heads are known by their role
-    alone.
+    """Return the usual projection of a name such as w1, or None.
+
+    Embeddings and heads have the slot "".
     """
     if strand.role in EMBEDDING_ROLES:
         return ""
@@ -79,8 +80,9 @@ def _usual(strand: TensorGroup) -> str | None:
 
 
 def _by_size(strands: Iterable[TensorGroup]) -> dict[tuple[str, str, str], str]:
-    """What the matrices of MLPs are whose names leave it open, by role, module and word; biases are
-    what their matrices are.
+    """Return projections of MLP matrices with unknown names, by role, module and word.
+
+    A bias has the projection of its matrix.
     """
     modules: dict[tuple[str, str], dict[str, list[TensorGroup]]] = defaultdict(lambda: defaultdict(list))
     for strand in strands:
@@ -95,8 +97,9 @@ def _by_size(strands: Iterable[TensorGroup]) -> dict[tuple[str, str, str], str]:
 
 
 def _of_module(matrices: Sequence[Sequence[TensorGroup]]) -> Sequence[str]:
-    """The projections of an MLP's two or three matrices, in their order; none where the sizes are
-    no MLP's.
+    """Return the projections of an MLP's two or three matrices, in order.
+
+    Return () if the sizes do not fit an MLP.
     """
     sizes = [sum(strand.size * strand.copies for strand in ones) for ones in matrices]
     if len(sizes) == 2 and sizes[0] == 2 * sizes[1]:

@@ -114,7 +114,7 @@ class Quantities:
 
         Args:
             number: parameters.
-            spread: largest allowed difference. If it is not zero, only quantities over all layers count.
+            spread: largest allowed difference. If nonzero, only quantities over all layers match.
         """
         if not spread:
             return self._by_number.get(int(number), []) if number.denominator == 1 else []
@@ -410,8 +410,8 @@ def _atoms(ledger: Ledger) -> list[Atom]:
 def _strands(entries: Iterable[Entry]) -> dict[str, TensorGroup]:
     """Return the tensor group of each name.
 
-    Keys are the name with every index open, and the name as `template_of` writes it. The slot is None
-    if the groups of one name differ in it.
+    Keys are the name with every index open, and the name as `template_of` writes it. The slot is
+    None if the groups of one name differ in it.
     """
     found: dict[str, TensorGroup] = {}
     for strand in tensor_groups(entries):

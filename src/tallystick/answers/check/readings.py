@@ -55,8 +55,8 @@ class Readings:
     def meant(self, statement: Statement, sides: Sides, before: Claim | None) -> Sides:
         """Return the sides as they are meant, if they are wrong as written.
 
-        Units may be omitted: "38.6 + 85.1 = 123.7M" is in millions. 12.288 may mean 12,288. If no reading
-        makes the chain right, return the sides unchanged.
+        Units may be omitted: "38.6 + 85.1 = 123.7M" is in millions. 12.288 may mean 12,288. If no
+        reading makes the chain right, return the sides unchanged.
 
         Args:
             statement: the statement that holds the chain.

@@ -13,12 +13,11 @@ _SAME = (
     ("n_positions", "n_ctx", "block_size", "context_length", "max_position_embeddings"),
     ("intermediate_size", "n_inner", "d_ff", "ffn_dim"),
 )
-TEXT = "text_config_"  # how the symbols of a language model inside of a config begin
+TEXT = "text_config_"  # prefix of the symbols of a nested language model
 
 
 def sizes(ledger: Ledger) -> dict[str, int]:
-    """The config's keys that are in the shapes, with their values, and what else each of them is
-    called.
+    """Return the config keys used in the shapes, with their values, and their aliases.
 
     >>> from tallystick import count
     >>> sizes(count("gpt2"))["d_model"]
@@ -26,7 +25,7 @@ def sizes(ledger: Ledger) -> dict[str, int]:
     """
     symbols = ledger.model.symbols
     found = {name: int(value) for name, value in symbols.items()}
-    # Of a model that also sees, texts mean its language by the plain words.
+    # For a multimodal model, the plain names mean the sizes of its language model.
     found |= {name.removeprefix(TEXT): value for name, value in found.items() if name.startswith(TEXT)} | found
     for names in _SAME:
         for value in [found[name] for name in names if name in found][:1]:

@@ -8,22 +8,23 @@ from typing import NamedTuple
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value
 
-MOST_TERMS = 500  # of one sum, all its levels together
+MOST_TERMS = 500  # per sum, all levels together
 MOST_LEVELS = 40
 MOST_FACTORS = 12
 MOST_LABELS = 4
-LEAST_RATIO = 16  # 12 × 2,359,296 is about what 2,359,296 is about; 768 × 3072 is not about where 3072 came from
+LEAST_RATIO = 16  # 12 × 2,359,296 inherits the label of 2,359,296; 768 × 3072 does not inherit that of 3072
 
 
 class Term(NamedTuple):
-    """A part of a sum. `parts` are the terms that it is the sum of itself, none where it is one
-    product.
+    """A term of a sum.
+
+    `parts` are its own addends, or () if it is one product.
     """
 
     value: Fraction
-    spread: Fraction = Fraction(0)  # half of what the rounding of its numbers leaves open
-    factors: tuple[int, ...] = ()  # whole numbers that are multiplied; () where that is not all
-    labels: tuple[str, ...] = ()  # the words before it, nearest first
+    spread: Fraction = Fraction(0)  # half the width of its rounding bounds
+    factors: tuple[int, ...] = ()  # whole factors of its product; () if it has other factors
+    labels: tuple[str, ...] = ()  # words before it, nearest first
     line: int = 0
     parts: tuple[Term, ...] = ()
     size: int = 1
@@ -31,7 +32,7 @@ class Term(NamedTuple):
 
     @property
     def leaves(self) -> tuple[Term, ...]:
-        """What it adds one level down: itself where it is one product."""
+        """Its addends one level down, or itself if it is one product."""
         return self.parts or (self,)
 
 
@@ -42,13 +43,16 @@ def term_of(
     *,
     asides: bool,
 ) -> Term:
-    """The term that an expression is.
+    """Return the term of an expression.
 
     Args:
-        expression: with a value, else `Undefined` is raised.
-        value: gives the value of any part of it.
-        refers: the term of an earlier line that a number or name stands for, or None.
-        asides: whether parentheses after a number only comment on it.
+        expression: the expression, which must have a value.
+        value: returns the value of any part of it.
+        refers: returns the term of the earlier line behind a number or name, or None.
+        asides: treat parentheses after a number as comments.
+
+    Raises:
+        Undefined: if a part has no value.
     """
 
     def term(node: Expression) -> Term:
@@ -76,7 +80,10 @@ def term_of(
         return first
 
     def factor(node: Operation, place: int) -> Term:
-        """A factor: 3072 of 768 × 3072 is a size, though an earlier line came to 3,072."""
+        """Return the term of a factor.
+
+        In 768 × 3072 both are sizes, even if an earlier line computed 3,072.
+        """
         part = node.parts[place]
         if not isinstance(part, Number):
             return term(part)
@@ -87,7 +94,7 @@ def term_of(
 
 
 def total(terms: Iterable[Term]) -> Term:
-    """The sum of some terms."""
+    """Return the sum of some terms."""
     parts = [leaf for term in terms for leaf in ((term,) if term.labels else term.leaves)]
     return _bounded(
         Term(
@@ -99,7 +106,7 @@ def total(terms: Iterable[Term]) -> Term:
 
 
 def times(one: Term, other: Term) -> Term:
-    """The product of two terms, multiplied out: (50257 + 1024) × 768 are two products."""
+    """Return the product of two terms, expanded: (50257 + 1024) × 768 becomes two products."""
     if one.parts or other.parts:
         if one.size * other.size > MOST_TERMS:
             parts: tuple[Term, ...] = ()
@@ -127,8 +134,9 @@ def times(one: Term, other: Term) -> Term:
 
 
 def labelled(term: Term, labels: Sequence[str], line: int) -> Term:
-    """A term with the words before its line put to those that it has, and its line where it had
-    none.
+    """Return a term with more labels, and with the line if it has none.
+
+    The new labels come after its own ones.
     """
     return term._replace(
         labels=(term.labels + tuple(label for label in labels if label))[:MOST_LABELS],

@@ -16,17 +16,17 @@ from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
 _WITH = re.compile(
     r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
-)  # "Total with embeddings" is no embedding
-LEAST_SHARE = 100  # a number of fewer digits says nothing: 7B
-FAR = 2  # a sum of no earlier lines that misses the model by more than a half of it is not meant as the whole
+)  # "Total with embeddings" is not an embedding
+LEAST_SHARE = 100  # a number with fewer digits, such as 7B, is too vague
+FAR = 2  # a sum off by over half the model's total is not the whole
 
 
 def whole(judge: Judge) -> int | None:
-    """The statement that is the total of the text, None where there is none.
+    """Return the statement that is the total of the text, or None.
 
-    A total is a sum, or says that it is one, and no other sum goes on from it. Of several, as of
-    two models or of a model with and without its head, it is the one nearest to the model; without
-    a model the last that says so.
+    A total is a sum or is labelled as a total, and no larger sum uses it. Several may qualify, as for
+    two models, or a model with and without its LM head: the one nearest to the model is chosen.
+    Without a model, the largest statement labelled as a total is chosen, or else the largest.
     """
     statements = judge.derivation.statements
     collected = _collected(judge)
@@ -51,24 +51,27 @@ def whole(judge: Judge) -> int | None:
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
         if not any(_is_stated(claim) for claim in found.values()):
-            return None  # formulas alone
+            return None  # only formulas
         return max(named or list(found), key=lambda place: (found[place].stated, place))
     total = judge.quantities.total
 
     def rank(place: int) -> tuple[float, bool, bool, int]:
         away = abs(log2(found[place].stated) - log2(total)) if total else 0.0
-        formula = not _is_stated(found[place])  # with no number behind it
+        formula = not _is_stated(found[place])  # without a number
         return round(away, 2), formula, not _adds(found[place]), -place
 
     return min(found, key=rank)
 
 
 def _said(judge: Judge) -> int | None:
-    """Of a text with no total: the number in a sentence that is the model's, which is made a
-    statement.
+    """Return the number in a sentence that equals the model's total, or None.
+
+    It serves a text without a stated total. The sentence is added to the statements.
     """
     total = judge.quantities.total if judge.quantities else 0
-    first = min((equation.line for equation in judge.equations), default=0)  # a number above all others is given
+    first = min(
+        (equation.line for equation in judge.equations), default=0
+    )  # a number above all equations is given, not derived
     found = [
         statement
         for statement in judge.derivation.prose
@@ -88,8 +91,9 @@ def _said(judge: Judge) -> int | None:
 
 
 def _of_adapters(judge: Judge) -> int | None:
-    """Of a text about adapters and no model: the largest number that goes on from those of one
-    matrix, times its layers.
+    """Return the largest adapter number computed from earlier adapter numbers, or None.
+
+    It serves a text about adapters, without a model.
     """
     if judge.quantities is not None:
         return None
@@ -102,8 +106,9 @@ def _of_adapters(judge: Judge) -> int | None:
 
 
 def _last_sum(judge: Judge) -> int | None:
-    """Of a text in which nothing is called the total: its last equation, where it adds and is the
-    largest number.
+    """Return the last equation if it adds or repeats layers and is the largest, else None.
+
+    It serves a text without a stated total, and without a model.
     """
     claims = [(place, claim) for place, claim in enumerate(judge.claims) if claim is not None]
     if not claims or judge.quantities is not None:
@@ -118,7 +123,7 @@ def _last_sum(judge: Judge) -> int | None:
 
 
 def _repeats(judge: Judge, claim: Claim) -> bool:
-    """Whether it is so many times the number of an earlier line: "36 × 1.8B" of a layer's 1.8B."""
+    """Return whether a claim multiplies an earlier number by a count: "36 × 1.8B"."""
     product = claim.expression
     if not (isinstance(product, Operation) and product.symbols == ("*",)):
         return False
@@ -128,7 +133,7 @@ def _repeats(judge: Judge, claim: Claim) -> bool:
 
 
 def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collected: frozenset[int]) -> bool:
-    """Whether a statement may be the total, by what it adds and what its label is about."""
+    """Return whether a statement may be the total, given its addends and its label."""
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if is_model:  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
         return not _part(judge, claim) or _adds(claim) or is_total(statement)
@@ -139,13 +144,14 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
         return _says_total(judge, statement, claim, about)
     if "one" in about:
         return False
-    layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", of a total of one
+    layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", from the total of one layer
     return (place in collected and (_adds(claim) or layers)) or (_adds(claim) and _near(judge, claim))
 
 
 def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozenset[str]) -> bool:
-    """Whether a statement with a word for totals is the whole's: not a dimension's, and no
-    part's.
+    """Return whether a statement labelled as a total counts the whole model.
+
+    A total of a dimension or of a part does not.
     """
     if SIZE.search(_words(statement).partition("(")[0]):
         return False
@@ -156,7 +162,7 @@ def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozens
 
 
 def _about(statement: Statement) -> frozenset[str]:
-    """What a label is about: of "Total: embedding + 12 × block" the words before the colon."""
+    """Return the tags of a label; for "Total: embedding + 12 × block" those before the colon."""
     label = _words(statement) if is_total(statement) else statement.label
     before, *colon = re.split(r"[:\uff1a]", label, maxsplit=1)
     said = before if colon and TOTAL.search(before) else label
@@ -164,13 +170,14 @@ def _about(statement: Statement) -> frozenset[str]:
 
 
 def _words(statement: Statement) -> str:
-    """Its label, or that of "Total per layer:" above its sum."""
+    """Return the label, or else the heading, such as "Total per layer:" above its sum."""
     return statement.label or ("" if statement.name else statement.heading)
 
 
 def _collected(judge: Judge) -> frozenset[int]:
-    """The sums that go on from two earlier lines at least, totals, and what is so many times one of
-    them.
+    """Return the sums used as totals: labelled, or used from two or more earlier lines.
+
+    Larger statements that use one of them are included.
     """
     claims = [claim for claim in judge.claims if claim is not None]
     users = Counter(user for claim in claims for user in set(claim.users))
@@ -192,22 +199,24 @@ def _near(judge: Judge, claim: Claim) -> bool:
 
 
 def _is_stated(claim: Claim) -> bool:
-    """Whether it is written as a number, perhaps twice: "5,164,236,800 (5.16B)"; not as a formula
-    alone.
+    """Return whether a claim is a number, perhaps stated twice: "5,164,236,800 (5.16B)".
+
+    A formula alone is not.
     """
     side = claim.side
     return isinstance(side, Number) or (isinstance(side, Operation) and set(side.symbols) <= ASIDES)
 
 
 def _adds(claim: Claim) -> bool:
-    """Whether it is a sum; what a difference leaves is no whole."""
+    """Return whether a claim is a sum; a difference is not a total."""
     parts = claim.term.parts if claim.term is not None else ()
     return len(parts) > 1 and all(part.value > 0 for part in parts)
 
 
 def _part(judge: Judge, claim: Claim) -> bool:
-    """Whether a larger number of parameters goes on from it: what restates it, or says its bytes,
-    is none.
+    """Return whether a larger number of parameters is computed from a claim.
+
+    Restatements and conversions to bytes do not count.
     """
     users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
     return any(user and user.stated > claim.stated and not measures(statement) for statement, user in users)
