@@ -518,7 +518,7 @@ class _Reader:
     def _remark(self, place: int) -> int | None:
         """Return the end of a parenthesised remark that a number follows.
 
-        Return None if there is no such remark, or if it contains a number.
+        Return None without such a remark, or if it contains a number.
         """
         end = place + 1
         while end - place < MOST_LOOKED_AT and self._is(end, "word") and self.pieces[end].text not in self.known:

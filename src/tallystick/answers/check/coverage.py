@@ -95,14 +95,14 @@ def _candidates(term: Term, quantities: Quantities) -> list[Quantity]:
 
 
 def _tied(term: Term, quantities: Quantities) -> Quantity | None:
-    """Return the tied tensor that a term counts in addition to its source, or None."""
+    """Return the tied tensor that a term counts a second time, or None."""
     about = next((tags for label in term.labels if (tags := tags_of(label))), frozenset())
     same = (quantity for quantity in quantities.tied if quantity.parameters == term.value)
     return next((quantity for quantity in same if quantity.tags <= about), None)
 
 
 def _assigned(terms: Sequence[Term], quantities: Quantities) -> tuple[list[_Match], list[Term]]:
-    """Assign each term its own quantity, so that no tensor is in two of them.
+    """Assign each term its own quantity, so that no tensor is in two quantities.
 
     Return the matches, and the terms without a match.
     """
@@ -170,7 +170,7 @@ def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tup
 
 
 def _left_out(covered: frozenset[int], quantities: Quantities) -> list[Omission]:
-    """Return the quantities that no term covers, as few as possible, each of one role."""
+    """Return the uncovered quantities as omissions, in few parts of one role each."""
     missing = frozenset(range(len(quantities.atoms))) - covered
     found = []
     for quantity in sorted(quantities.whole, key=lambda quantity: -len(quantity.atoms)):

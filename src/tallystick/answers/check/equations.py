@@ -377,7 +377,7 @@ class Judge:
     def _implied_sum(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """Judge a lone number as the sum of the last lines above it, if that fits.
 
-        A total that is `judged` must be the sum of all of them. If it is only near that sum, it is
+        A total that is `judged` must equal the sum of all lines. If it is only near that sum, it is
         wrong.
         """
         above = self.so_far.summed(claim.written)

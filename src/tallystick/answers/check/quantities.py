@@ -285,7 +285,7 @@ class Quantities:
             self._add(words, set().union(*(by_tag[tag] for tag in tags)) & within, {role, *known})
 
     def _add(self, phrase: str, places: set[int], tags: Iterable[str]) -> None:
-        """Register some atoms by kind, then all of them."""
+        """Register some atoms by kind, then as a whole."""
         of = {
             kind: {place for place in places if self.atoms[place].kind == kind} for kind in ("bias", "scale", "shift")
         }

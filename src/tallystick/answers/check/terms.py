@@ -12,7 +12,7 @@ MOST_TERMS = 500  # per sum, all levels together
 MOST_LEVELS = 40
 MOST_FACTORS = 12
 MOST_LABELS = 4
-LEAST_RATIO = 16  # 12 × 2,359,296 inherits the label of 2,359,296; 768 × 3072 does not inherit that of 3072
+LEAST_RATIO = 16  # 12 × 2,359,296 inherits the label of 2,359,296; 768 × 3072 does not inherit any
 
 
 class Term(NamedTuple):

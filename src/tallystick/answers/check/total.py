@@ -24,8 +24,8 @@ FAR = 2  # a sum off by over half the model's total is not the whole
 def whole(judge: Judge) -> int | None:
     """Return the statement that is the total of the text, or None.
 
-    A total is a sum or is labelled as a total, and no larger sum uses it. Several may qualify, as for
-    two models, or a model with and without its LM head: the one nearest to the model is chosen.
+    A total is a sum or is labelled as a total, and no larger sum uses it. Several may qualify, as
+    for two models, or a model with and without its LM head: the one nearest to the model is chosen.
     Without a model, the largest statement labelled as a total is chosen, or else the largest.
     """
     statements = judge.derivation.statements
@@ -175,9 +175,10 @@ def _words(statement: Statement) -> str:
 
 
 def _collected(judge: Judge) -> frozenset[int]:
-    """Return the sums used as totals: labelled, or used from two or more earlier lines.
+    """Return the statements that collect earlier ones.
 
-    Larger statements that use one of them are included.
+    They use two or more earlier lines, are labelled as totals, or are larger and use such a
+    statement.
     """
     claims = [claim for claim in judge.claims if claim is not None]
     users = Counter(user for claim in claims for user in set(claim.users))
