@@ -574,9 +574,7 @@ class _Reader:
         behind = [place for place in numbers if products and place > products[0]]
         value = behind[0] if behind else numbers[0] if products else numbers[-1]
         row = [*products[:1], value]
-        if (
-            products and sides[products[0]].loose
-        ):  # "| ≈ 12d² | 7,087,872 |": the number comes first, then its approximation
+        if products and sides[products[0]].loose:  # "| ≈ 12d² | 7,087,872 |": the number goes first
             row.reverse()
         self._add(line, label, [sides[place] for place in row])
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers

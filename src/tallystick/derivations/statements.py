@@ -28,7 +28,7 @@ BOUND = re.compile(r"(?<![-=<>:])[<>](?![-=<>])|[<>]=(?!=)|[≤≥]")
 # Patterns that describe a column of addends above its sum.
 DRAWN = re.compile(r"\W*[-=_─━═]{3,}\W*")  # a line drawn between addends and their sum
 SECTION = re.compile(r"\s*(?:#|```|~~~)")
-HUNDREDS = re.compile(r"\d{3}|\d\s?[KMB万亿억만億]")  # a number this large is an addend
+HUNDREDS = re.compile(r"\d{3}|\d\s?[KMB万亿억만億]")  # three digits or a unit: large enough for an addend
 TAKEN = re.compile(r"[:|=]\s*[-−–]\s?\d|\b(?:minus|less|saves?|saved|of which|davon|dont)\b", re.IGNORECASE)
 MARGIN = " \t#/;│"  # indentation before an addend, comment signs included
 BRANCH = re.compile(r"[\s|]*[└├│╰]")
