@@ -2,9 +2,10 @@
 
 >>> from tallystick import count
 >>> found = Quantities(count("gpt2")).of(Fraction(7_077_888))[0]
->>> found.what, found.names
-('attention output projection of 12 layers, without its bias',
-('transformer.h.*.attn.c_proj.weight',))
+>>> found.what
+'attention output projection of 12 layers, without its bias'
+>>> found.names
+('transformer.h.*.attn.c_proj.weight',)
 """
 
 from __future__ import annotations

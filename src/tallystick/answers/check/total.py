@@ -69,9 +69,8 @@ def _said(judge: Judge) -> int | None:
     It serves a text without a stated total. The sentence is added to the statements.
     """
     total = judge.quantities.total if judge.quantities else 0
-    first = min(
-        (equation.line for equation in judge.equations), default=0
-    )  # a number above all equations is given, not derived
+    # A number above all equations is given, not derived.
+    first = min((equation.line for equation in judge.equations), default=0)
     found = [
         statement
         for statement in judge.derivation.prose
