@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tallystick.core.budget import OverBudget, current
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, alone, evaluate
-from tallystick.derivations.markup import plain, readable
+from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
+from tallystick.derivations.markup import readable
 from tallystick.derivations.parser import (
     Token,
     computes,
@@ -28,15 +29,13 @@ from tallystick.derivations.parser import (
     unit_of,
     writes_dots,
 )
-from tallystick.derivations.statements import BOUND, DRAWN, TOTAL, Derivation, Side, Statement, Unread, lines_of
+from tallystick.derivations.statements import BOUND, TOTAL, Derivation, Side, Statement, Unread
 from tallystick.errors import BadInput
 from tallystick.files.local import open_regular
 
 LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
 MANY = f"the first {MOST_STATEMENTS:,} equations are judged, and nothing from here on"
-MOST_JOINED = 60  # lines of one equation
-MOST_LINE = 50_000  # characters; a longer line is data or an image
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
 LEAST_PROSE = 20  # words; a shorter text without an equation is refused as a mistake
@@ -45,25 +44,9 @@ LEAST_SAID = 1_000_000  # a smaller number in a sentence is not a model's total
 MOST_PROSE = 1_000  # numbers in sentences
 MOST_SHOWN = 300  # characters of a statement's text
 
-_GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # end of a line that the next line completes
-_CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
-_OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
-# "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm =
-# 384"
-_OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
-_OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
-_OWN_RESULT = re.compile(
-    r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[\d,._]{4,}\s*\w*\s*$"
-)  # "× 80 layers: 68,452,352,000"
-_SIGN = re.compile(r"(?://|#+)\s*[^\W\d]")  # begins a comment or heading; "# = 4,718,592" continues the line above
-# Mathematics copied from a web page, one token a line.
-_TOKEN = re.compile(r"\s*(?:[*/+=≈]|[KMBT]|\d[\d,.]*[KMB]?)\s*")
-_TOKENS = re.compile(r"\s*\d[\d,.]*(?:\s*[*/+=≈^KMBT]|\s\s*\d[\d,.]*)*\s*")
-_ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
-_RELATION = re.compile(r"[=≈~]")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
 _CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
@@ -96,8 +79,6 @@ _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits 
 # "n_embd, n_layer = 768, 12" of code
 _SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
-_QUOTE = re.compile(r"[\"'`]")
-_STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
 _CELLS = re.compile(r"\s{2,}")
 _SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
@@ -160,7 +141,7 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
             code="too-large",
         )
     reader = _Reader(set(known), dots=writes_dots(text))
-    for line in _joined(_lines(text)):
+    for line in joined(lines_in(text)):
         if len(reader.statements) >= MOST_STATEMENTS:
             reader.unread.append(Unread(line.first, line.text[:MOST_SHOWN], MANY))
             break
@@ -177,77 +158,6 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
             f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376", code="no-answer"
         )
     return Derivation(source, tuple(reader.statements), tuple(reader.unread), prose=tuple(reader.prose))
-
-
-# -- lines ----------------------------------------------------------------------------------------
-
-
-class _Line(NamedTuple):
-    """One or more lines of the text that are parsed together."""
-
-    first: int
-    last: int
-    text: str  # as written
-    plain: str
-
-
-def _lines(text: str) -> Iterator[_Line]:
-    for number, written in enumerate(lines_of(text), 1):
-        for piece in _STRING_BREAK.split(written) if "\\n" in written and _QUOTE.search(written) else [written]:
-            for part in plain(piece).split("\n") if len(written) <= MOST_LINE else [""]:
-                yield _Line(number, number, written.strip(), part)
-
-
-def _joined(lines: Iterable[_Line]) -> Iterator[_Line]:
-    """Yield the lines, with the lines of one equation merged."""
-    held: _Line | None = None
-    for line in lines:
-        if held is not None and line.text and not line.plain.strip():
-            continue  # markup alone, such as $$
-        if held is not None and _belongs(held, line):
-            text = held.text if held.last == line.first else f"{held.text} {line.text}"
-            power = "^" if _is_power(held, line) else " "  # a superscript on its own line
-            held = _Line(held.first, line.last, text, f"{held.plain}{power}{line.plain}")
-            continue
-        if held is not None:
-            yield held
-        held = line
-    if held is not None:
-        yield held
-
-
-def _belongs(held: _Line, line: _Line) -> bool:
-    """Return whether `line` continues the equation in `held`.
-
-    The equation is unfinished, or the next line begins with a joining operator or relation.
-    """
-    begins = _SIGN.match(line.text) and not _SIGN.match(held.text)
-    drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
-    apart = not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED
-    if begins or drawn or apart:
-        return False
-    if _TOKEN.fullmatch(line.plain) and _TOKENS.fullmatch(held.plain):
-        numbers = line.plain.strip()[0].isdigit() and held.plain.rstrip()[-1].isalnum()
-        return not numbers or _is_power(held, line)
-    relates, counts = _RELATION.search(held.plain) is not None, re.search(r"\d", held.plain) is not None
-    is_open = counts and held.plain.count("(") > held.plain.count(")")
-    if is_open or ((counts or relates) and _GOES_ON.search(held.plain)):
-        return True
-    own = (_OWN_RESULT, _OWN_LABEL if relates else _OWN_TIMES, _OWN_NUMBERS)
-    if any(pattern.match(line.plain) for pattern in own):
-        return False
-    if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain):
-        return False
-    return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and relates)
-
-
-def _is_power(held: _Line, line: _Line) -> bool:
-    """Return whether a 2 or 3 on its own line is a superscript.
-
-    The product above it is copied one token a line.
-    """
-    product = held.last > held.first and _TOKENS.fullmatch(held.plain) and "*" in held.plain
-    return bool(product) and line.plain.strip() in ("2", "3") and held.plain.rstrip()[-1].isdigit()
 
 
 # -- statements -----------------------------------------------------------------------------------
@@ -267,8 +177,8 @@ class _Reader:
         self.refused: list[tuple[int, str]] = []
         self.budget = current()
 
-    def read(self, line: _Line) -> None:
-        if len(line.text) > MOST_LINE and _RELATION.search(line.text):
+    def read(self, line: Line) -> None:
+        if len(line.text) > MOST_LINE and RELATION.search(line.text):
             self._miss(line)
         before = len(self.statements)
         if "|" not in line.plain:
@@ -277,7 +187,7 @@ class _Reader:
             self._row(line)
         elif several := _SEVERAL.match(line.plain):
             self._several(line, several)
-        elif _RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
+        elif RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
             self._chains(line, line.plain)
             self._totals(line)
         elif re.search(r"\d", line.plain):
@@ -296,7 +206,7 @@ class _Reader:
         if _NUMBERS.search(line.plain) and not bound and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
             self._sentences(line)
 
-    def refuse(self, line: _Line, why: str) -> None:
+    def refuse(self, line: Line, why: str) -> None:
         """Skip a line that cannot be parsed, and record the reason."""
         self.refused.append((line.first, why))
         self.unread.append(Unread(line.first, line.text[:MOST_SHOWN], why))
@@ -306,13 +216,13 @@ class _Reader:
         self.budget.step(10 * len(found))  # each token is read, then tried in several expressions
         return found
 
-    def _miss(self, line: _Line) -> None:
+    def _miss(self, line: Line) -> None:
         """Record a line whose arithmetic is not, or not fully, judged."""
         missed = Unread(line.first, line.text[:MOST_SHOWN])
         if self.unread[-1:] != [missed]:
             self.unread.append(missed)
 
-    def _add(self, line: _Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "") -> None:
+    def _add(self, line: Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "") -> None:
         if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
             return
         first = sides[0].expression
@@ -334,7 +244,7 @@ class _Reader:
         if name:
             self.known.add(name)
 
-    def _chains(self, line: _Line, text: str, label: str = "") -> None:
+    def _chains(self, line: Line, text: str, label: str = "") -> None:
         """Read every "a = b = c" of a line.
 
         Each piece between two relations ends a chain, begins one, or is a link of it.
@@ -383,7 +293,7 @@ class _Reader:
             begin = self._begin(line, text, segment[found[1] :], label)
         self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
 
-    def _linked(self, line: _Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
+    def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
         """Return the chain with one more side.
 
         A percentage of the last side is skipped; a side in another unit begins a new chain.
@@ -396,7 +306,7 @@ class _Reader:
         begin.sides.append(side)
         return begin
 
-    def _several(self, line: _Line, match: re.Match[str]) -> None:
+    def _several(self, line: Line, match: re.Match[str]) -> None:
         """Add a statement for each variable of "n_embd, n_layer = 768, 12"."""
         names, values = ([one.strip() for one in part.split(",")] for part in match.groups())
         for name, value in zip(names, values, strict=False) if len(names) == len(values) else ():
@@ -408,7 +318,7 @@ class _Reader:
         """Return whether a word is spelled like a name in code and has no value yet."""
         return token.kind == "word" and token.text not in self.known and _NAME.search(token.text) is not None
 
-    def _begin(self, line: _Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
+    def _begin(self, line: Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
         """Return the chain up to its first relation: its label, and its first side if any."""
         if not pieces:
             return _Beginning(label, "", [], 0)
@@ -447,21 +357,21 @@ class _Reader:
         words = words if _LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
 
-    def _totals(self, line: _Line) -> None:
+    def _totals(self, line: Line) -> None:
         """Add the totals that a sentence states next to its equations: "in total 46.7B"."""
         for sentence in _SENTENCES.split(line.plain):
             said = ""
             for clause in _CLAUSE.split(sentence):
                 before, said = said, f"{said}, {clause}"
                 word = TOTAL.search(clause)
-                if word is None or _RELATION.search(clause) or BOUND.search(clause):
+                if word is None or RELATION.search(clause) or BOUND.search(clause):
                     continue
                 pieces = self._tokens(clause[word.end() :])
                 numbers = _said(pieces) or _said(self._tokens(clause[: word.start()])[-1:])  # "54,525,952 total"
                 if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
                     self._add(line, f"{before} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
 
-    def _sentences(self, line: _Line) -> None:
+    def _sentences(self, line: Line) -> None:
         """Keep the large numbers of a line, in case the text states no total.
 
         "with the head that makes 163.0M" is kept; GPT-2 124M is a name and is not.
@@ -480,7 +390,7 @@ class _Reader:
                 text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
                 self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
 
-    def _value(self, line: _Line, text: str, label: str = "") -> None:
+    def _value(self, line: Line, text: str, label: str = "") -> None:
         """Add a number that a line states without a relation.
 
         Examples: "Positions: 786,432", "that is 124M parameters in total".
@@ -538,7 +448,7 @@ class _Reader:
 
     # -- tables -----------------------------------------------------------------------------------
 
-    def _row(self, line: _Line) -> None:
+    def _row(self, line: Line) -> None:
         """Read a table row "| label | product | value |".
 
         A cell that holds an equation is read like a line.
@@ -554,7 +464,7 @@ class _Reader:
         label = next(
             (cell for cell, side in zip(cells, wholes, strict=True) if side is None and _LETTER.search(cell)), ""
         )
-        equations = [cell for cell in cells if _RELATION.search(cell.lstrip("≈~ "))]
+        equations = [cell for cell in cells if RELATION.search(cell.lstrip("≈~ "))]
         for cell in equations:
             self._chains(line, cell, "" if cell == label else label)
         products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]

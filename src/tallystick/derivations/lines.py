@@ -1,0 +1,101 @@
+"""Split a text into lines, and join those of one equation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tallystick.derivations.markup import plain
+from tallystick.derivations.statements import DRAWN, lines_of
+
+MOST_JOINED = 60  # lines of one equation
+MOST_LINE = 50_000  # characters; a longer line is data or an image
+
+RELATION = re.compile(r"[=≈~]")
+_GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # end of a line that the next line completes
+_CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
+_OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
+# "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm =
+# 384"
+_OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
+_OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
+_OWN_RESULT = re.compile(
+    r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[\d,._]{4,}\s*\w*\s*$"
+)  # "× 80 layers: 68,452,352,000"
+_SIGN = re.compile(r"(?://|#+)\s*[^\W\d]")  # begins a comment or heading; "# = 4,718,592" continues the line above
+# Mathematics copied from a web page, one token a line.
+_TOKEN = re.compile(r"\s*(?:[*/+=≈]|[KMBT]|\d[\d,.]*[KMB]?)\s*")
+_TOKENS = re.compile(r"\s*\d[\d,.]*(?:\s*[*/+=≈^KMBT]|\s\s*\d[\d,.]*)*\s*")
+_ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
+_STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
+_QUOTE = re.compile(r"[\"'`]")
+
+
+class Line(NamedTuple):
+    """One or more lines of the text that are parsed together."""
+
+    first: int
+    last: int
+    text: str  # as written
+    plain: str
+
+
+def lines_in(text: str) -> Iterator[Line]:
+    """Yield each line of a text as plain characters; those of a string in code are split."""
+    for number, written in enumerate(lines_of(text), 1):
+        for piece in _STRING_BREAK.split(written) if "\\n" in written and _QUOTE.search(written) else [written]:
+            for part in plain(piece).split("\n") if len(written) <= MOST_LINE else [""]:
+                yield Line(number, number, written.strip(), part)
+
+
+def joined(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines, with the lines of one equation merged."""
+    held: Line | None = None
+    for line in lines:
+        if held is not None and line.text and not line.plain.strip():
+            continue  # markup alone, such as $$
+        if held is not None and _belongs(held, line):
+            text = held.text if held.last == line.first else f"{held.text} {line.text}"
+            power = "^" if _is_power(held, line) else " "  # a superscript on its own line
+            held = Line(held.first, line.last, text, f"{held.plain}{power}{line.plain}")
+            continue
+        if held is not None:
+            yield held
+        held = line
+    if held is not None:
+        yield held
+
+
+def _belongs(held: Line, line: Line) -> bool:
+    """Return whether `line` continues the equation in `held`.
+
+    The equation is unfinished, or the next line begins with a joining operator or relation.
+    """
+    begins = _SIGN.match(line.text) and not _SIGN.match(held.text)
+    drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
+    apart = not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED
+    if begins or drawn or apart:
+        return False
+    if _TOKEN.fullmatch(line.plain) and _TOKENS.fullmatch(held.plain):
+        numbers = line.plain.strip()[0].isdigit() and held.plain.rstrip()[-1].isalnum()
+        return not numbers or _is_power(held, line)
+    relates, counts = RELATION.search(held.plain) is not None, re.search(r"\d", held.plain) is not None
+    is_open = counts and held.plain.count("(") > held.plain.count(")")
+    if is_open or ((counts or relates) and _GOES_ON.search(held.plain)):
+        return True
+    own = (_OWN_RESULT, _OWN_LABEL if relates else _OWN_TIMES, _OWN_NUMBERS)
+    if any(pattern.match(line.plain) for pattern in own):
+        return False
+    if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain):
+        return False
+    return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and relates)
+
+
+def _is_power(held: Line, line: Line) -> bool:
+    """Return whether a 2 or 3 on its own line is a superscript.
+
+    The product above it is copied one token a line.
+    """
+    product = held.last > held.first and _TOKENS.fullmatch(held.plain) and "*" in held.plain
+    return bool(product) and line.plain.strip() in ("2", "3") and held.plain.rstrip()[-1].isdigit()
