@@ -45,7 +45,7 @@ class Addends:
         sums, true = exactly(0), Fraction(0)
         for place in self.free():
             claim = self.at(place)
-            sums, true = _plus(sums, claim.written), true + claim.true
+            sums, true = plus(sums, claim.written), true + claim.true
             found.append(place)
             if len(found) > 1 and (sums.meets(value) or value.exact == true):
                 break
@@ -61,7 +61,7 @@ class Addends:
         """Return the sum of some statements, as written."""
         sums = exactly(0)
         for place in places:
-            sums = _plus(sums, self.at(place).written)
+            sums = plus(sums, self.at(place).written)
         return sums
 
     def terms(self, places: Sequence[int]) -> list[Term]:
@@ -69,5 +69,6 @@ class Addends:
         return [term for place in places if (term := self.at(place).term) is not None]
 
 
-def _plus(one: Value, other: Value) -> Value:
+def plus(one: Value, other: Value) -> Value:
+    """Return the sum of two values and of their bounds."""
     return Value(*(first + second for first, second in zip(one, other, strict=True)))

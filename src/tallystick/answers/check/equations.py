@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import accumulate, islice, pairwise, product
-from operator import add
 
-from tallystick.answers.check.addends import MOST_SUMMED, Addends
+from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
 from tallystick.answers.check.claims import Claim, Equation, as_number, is_total, is_whole, measures
 from tallystick.answers.check.labels import KINDS, layers_of, tags_of
 from tallystick.answers.check.misfit import misfit
@@ -67,9 +66,8 @@ class Judge:
         self.stated = {name: exactly(value) for name, value in constants.items()}
         self.true = dict(self.stated)
         self.readings = Readings(self.stated)
-        self.former: dict[
-            str, dict[tuple[Value, Value], None]
-        ] = {}  # earlier values of each variable, as stated and corrected
+        # Earlier values of each variable, as stated and corrected.
+        self.former: dict[str, dict[tuple[Value, Value], None]] = {}
         self.origin: dict[str, int] = {}  # index of the statement that defined each variable
         self.so_far = Addends()
         self.claims = self.so_far.claims
@@ -461,8 +459,8 @@ class Judge:
 
         Examples: the tied head, or the parts of a line.
         """
-        sizes = [Value(Fraction(0), Fraction(0), Fraction(0)), *(self.so_far.at(place).written for place in places)]
-        sums = list(accumulate(sizes, lambda one, other: Value(*map(add, one, other))))
+        sizes = [exactly(0), *(self.so_far.at(place).written for place in places)]
+        sums = list(accumulate(sizes, plus))
         current().step(10 * LONGEST_RUN * len(sums))
         runs = (
             (sums[start], after) for start in range(len(sums)) for after in sums[start + 1 : start + 1 + LONGEST_RUN]
