@@ -1,5 +1,6 @@
 """Fixtures that several files of tests use."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 import measurements
 from drawing import SEED
+from preloaded import PYTHON, Preloaded
 
 collect_ignore = ["watched"]  # imported by the processes that tests watch
 
@@ -58,6 +60,16 @@ def pytest_configure(config):
     if config.getoption("--without-torch"):
         measurements.MODE = "none"
         sys.meta_path.insert(0, Skipping())
+    elif not hasattr(config, "workerinput") and sys.platform == "linux":
+        server = Preloaded()
+        os.environ[PYTHON] = server.__enter__()
+        config.add_cleanup(lambda: server.__exit__())
+
+
+@pytest.fixture
+def preloaded(monkeypatch):
+    """Processes that the test starts begin with torch and transformers imported, where they can."""
+    monkeypatch.setattr(sys, "executable", os.environ.get(PYTHON, sys.executable))
 
 
 class Skipping:
