@@ -62,14 +62,19 @@ def pytest_configure(config):
         sys.meta_path.insert(0, Skipping())
     elif not hasattr(config, "workerinput") and sys.platform == "linux":
         server = Preloaded()
-        os.environ[PYTHON] = server.__enter__()
-        config.add_cleanup(lambda: server.__exit__())
+        os.environ[PYTHON] = server.executable
+        config.add_cleanup(server.close)
 
 
-@pytest.fixture
-def preloaded(monkeypatch):
-    """Processes that the test starts begin with torch and transformers imported, where they can."""
-    monkeypatch.setattr(sys, "executable", os.environ.get(PYTHON, sys.executable))
+def _preloaded():
+    """Processes that a test starts begin with torch and transformers imported, where they can."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "executable", os.environ.get(PYTHON, sys.executable))
+        yield
+
+
+preloaded = pytest.fixture(_preloaded)
+preloaded_module = pytest.fixture(_preloaded, scope="module")  # for fixtures of a whole file too
 
 
 class Skipping:

@@ -18,7 +18,7 @@ import tallystick
 from repository import ROOT
 from tallystick.errors import CODES, BadInput, code_of
 
-pytestmark = pytest.mark.usefixtures("preloaded")
+pytestmark = pytest.mark.usefixtures("preloaded_module")
 
 PACKAGE = Path(tallystick.__file__).parent
 # What ends a rank because another one has failed: that one says why.

@@ -19,7 +19,7 @@ from tallystick.answers.memory.pipeline import on_stage, stages
 from tallystick.answers.memory.sharding import Shards, checked, divided, shard
 from tallystick.core.ledger import Ledger
 
-pytestmark = pytest.mark.usefixtures("preloaded")
+pytestmark = pytest.mark.usefixtures("preloaded_module")
 
 # Sizes that no number of ranks divides: the last rank's rows are fewer, or none.
 ODD = {

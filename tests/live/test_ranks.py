@@ -11,7 +11,7 @@ import rank_tasks
 from tallystick.live.ranks import RanksFailed, ranks
 from tallystick.live.subjects import seeded
 
-pytestmark = pytest.mark.usefixtures("preloaded")
+pytestmark = pytest.mark.usefixtures("preloaded_module")
 
 
 def run(function, *arguments, **options):

@@ -48,32 +48,30 @@ HIGH = 500  # above any number that a request gives a descriptor
 
 
 class Preloaded:
-    """The process that is forked, as long as the block lasts."""
+    """The process that is forked, until it is closed."""
 
-    def __enter__(self) -> str:
-        """Start it, and return the path of the executable."""
+    def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="preloaded-")
         address = os.path.join(self._folder.name, "socket")
-        executable = Path(self._folder.name, "python")
+        self.executable = os.path.join(self._folder.name, "python")
         client = Path(__file__).with_name("preloaded_client.py").read_text(encoding="utf-8")
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         settings = {name: environment.get(name) for name in SETTINGS}
         given = f"ADDRESS, REAL, SETTINGS = {address!r}, {sys.executable!r}, {settings!r}"
-        executable.write_text(f"#!{sys.executable} -IS\n{given}\n{client}")
-        executable.chmod(0o755)
+        Path(self.executable).write_text(f"#!{sys.executable} -IS\n{given}\n{client}", encoding="utf-8")
+        os.chmod(self.executable, 0o755)
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(address)
             listening.listen(64)
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(listening.fileno()), str(executable)],
+                [sys.executable, "-P", __file__, str(listening.fileno()), self.executable],
                 pass_fds=[listening.fileno()],
                 env={**environment, **OFFLINE},
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for pytest, which ends it
             )
-        return str(executable)
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._process.kill()
         self._process.wait()
         self._folder.cleanup()

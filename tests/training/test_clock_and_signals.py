@@ -22,7 +22,7 @@ from tallystick.training.run import prepared
 from tallystick.training.train import train
 from training import small
 
-pytestmark = pytest.mark.usefixtures("preloaded")
+pytestmark = pytest.mark.usefixtures("preloaded_module")
 
 
 @pytest.mark.parametrize("clock", ["stands still", "goes back"])
