@@ -3,12 +3,15 @@
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
+# On Linux, PyPI's torch brings gigabytes of CUDA: TORCH_INDEX=https://download.pytorch.org/whl/cpu takes the one for CPUs.
+INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --editable
 PYTEST_WORKERS ?= auto
 
 .PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architecture architectures survival experiment clean
 
-demo: .venv/ready
-	$(BIN)/python examples/demo.py
+# torch and transformers for the live module, and none of what the tests need.
+demo: .venv/ready-for-demo
+	@$(BIN)/python examples/demo.py
 
 # What is expensive to set up is set up by one worker (loadgroup), whose torch keeps to one core, as there is a worker for each; the site
 # is the one of `make docs`, where that is fresh.
@@ -97,16 +100,23 @@ experiment: .venv/ready
 	$(BIN)/tallystick experiment tying --out .experiment
 	cp .experiment/tying.md .experiment/tying.svg docs/
 
-.venv/ready: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "tallystick needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..."; exit 2; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint]"
+.venv/ready: .venv/python
+	$(INSTALL) ".[test,lint]"
+	@touch $@
+
+.venv/ready-for-demo: .venv/python
+	$(INSTALL) ".[hf]"
 	@touch $@
 
 .venv/ready-for-bench: .venv/ready
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint,bench]"
+	$(INSTALL) ".[test,lint,bench]"
 	$(BIN)/python -m pip install --quiet --no-deps llm-analysis==0.2.2
+	@touch $@
+
+.venv/python: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "tallystick needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..."; exit 2; }
+	$(PYTHON) -m venv .venv
 	@touch $@
 
 clean:
