@@ -9,7 +9,7 @@ PYTEST_WORKERS ?= auto
 
 .PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architecture architectures survival experiment clean
 
-# torch and transformers for the live module, and none of what the tests need.
+# torch and transformers for the live module, and none of what the tests need; of these only what it imports is compiled.
 demo: .venv/ready-for-demo
 	@$(BIN)/python examples/demo.py
 
@@ -105,7 +105,7 @@ experiment: .venv/ready
 	@touch $@
 
 .venv/ready-for-demo: .venv/python
-	$(INSTALL) ".[hf]"
+	$(INSTALL) ".[hf]" --no-compile
 	@touch $@
 
 .venv/ready-for-bench: .venv/ready
