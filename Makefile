@@ -19,15 +19,10 @@ test: .venv/ready
 	$(BIN)/python -m pytest --doctest-modules src
 	OMP_NUM_THREADS=1 SITE=site $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup
 
-# Without torch and transformers, in under a minute: figures of theirs are the committed ones, and what needs more of them is skipped.
-FAST := answers/check/test_check answers/check/test_check_drawn answers/check/test_check_whole answers/test_activations \
-	answers/test_align answers/test_compute answers/test_devices answers/test_fit answers/test_formula \
-	answers/test_reconcile answers/test_sweep architectures/test_every_type architectures/test_roles core/test_budget \
-	core/test_ledger core/test_nodes derivations/test_derivation docs/test_contributing docs/test_json_page \
-	files/test_allowance formats/test_gguf formats/test_llama2c formats/test_npz formats/test_shards models/test_tokens \
-	runtimes/test_cache sources/test_rollup test_legible test_measurements training/test_training_config
-test-fast: .venv/ready
-	$(BIN)/python -m pytest --without-torch tests/architectures/test_architectures.py::test_default_config $(FAST:%=tests/%.py)
+# Without torch and transformers, which need not be installed: figures of theirs are the committed ones, and what needs more of them is
+# skipped. This is what runs on each system and Python in CI, and from an unpacked sdist.
+test-fast: .venv/ready-for-fast
+	$(BIN)/python -m pytest --without-torch @tests/fast.txt
 
 # What torch and transformers say of the tests' configs, measured and written to tests/measured: after an upgrade of these, a change of
 # what measures or of what is drawn. Of a file that any of these tests asks nothing but what they ask remains.
@@ -102,6 +97,10 @@ experiment: .venv/ready
 
 .venv/ready: .venv/python
 	$(INSTALL) ".[test,lint]"
+	@touch $@
+
+.venv/ready-for-fast: .venv/python
+	$(INSTALL) ".[test-fast]"
 	@touch $@
 
 .venv/ready-for-demo: .venv/python
