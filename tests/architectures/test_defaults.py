@@ -47,13 +47,13 @@ def stated(model_type: str) -> dict[str, int]:
 
 def of_config(config: Any, key: str) -> Any:
     """What a config of transformers has under a dotted key, or under the name that the key is an
-    alias of; None where layers differ.
+    alias of; where layers differ, what its class has.
     """
     for name in key.split("."):
         try:
             config = config.get(name) if isinstance(config, dict) else getattr(config, name, None)
         except RuntimeError:  # layers differ
-            return None
+            config = getattr(type(config), name, None)
     return config
 
 
