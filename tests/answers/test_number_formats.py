@@ -23,7 +23,7 @@ def test_eight_bits_as_torchao_stores_them(form):
 
 
 def test_four_bits_by_hand():
-    """int4: 16 + 16 bits for each 128 elements; nf4: 8 for each 64, and 32 for each 256 of those."""
+    """Scales: int4 has 32 bits for 128 elements, nf4 8 for 64 and 32 for 256 of those."""
     columns = 130 * 128
     assert bytes_of(matrix(3, columns), "int4") == 3 * columns // 2 + 3 * 130 * 4
     assert bytes_of(matrix(64, columns), "nf4") == 64 * columns // 2 + 64 * 260 + 64 * 260 // 256 * 4
