@@ -132,6 +132,24 @@ def test_scans_take_as_many_as_torch_counts(model_type, values, batch, sequence)
     assert answer.needed < answer.forward
 
 
+@pytest.mark.parametrize("sequence", [150, 64, 3])
+def test_a_delta_rule_needs_the_pairs_of_a_chunk_that_a_position_sees(sequence):
+    """Counted pair by pair: keys with keys, queries with keys and weights with values; and at each
+    position three products with the state.
+    """
+    heads, keys, values, layers, batch = 6, 8, 5, 3, 2
+    sizes = {
+        "linear_num_value_heads": heads, "linear_num_key_heads": 3, "linear_key_head_dim": keys, "linear_value_head_dim": values,
+        "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 100,
+        "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8, "shared_expert_intermediate_size": 8,
+    }  # fmt: skip
+    answer = compute(tallystick.count({"model_type": "qwen3_next", **sizes}), batch=batch, sequence=sequence)
+    pairs = sum(one // 64 == other // 64 for one in range(sequence) for other in range(one + 1))
+    scan = [product.needed_flops for product in answer.products if "linear_attn: " in product.what]
+    assert len(scan) == 7
+    assert sum(scan) == 2 * batch * heads * layers * (pairs * (2 * keys + values) + 3 * sequence * keys * values)
+
+
 def test_what_is_multiplied_element_by_element_is_no_matrix_product():
     """Mamba's decays have two axes, and none that a token is multiplied with."""
     answer = compute(tallystick.count({"model_type": "mamba"}), sequence=5)
