@@ -1,11 +1,11 @@
-# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | tree | walkthroughs | bench | architecture | architectures | survival |
+# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | outputs | tree | walkthroughs | bench | architecture | architectures | survival |
 # experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architecture architectures survival experiment clean
+.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs outputs tree walkthroughs bench architecture architectures survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -61,6 +61,11 @@ lint: .venv/ready
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html is the start page; to search it: python3 -m http.server -d site"
+
+# What the commands print and the Python gives on README and the pages, and the picture of a terminal.
+outputs: .venv/ready
+	$(BIN)/python docs/site/outputs.py README.md $(wildcard docs/*.md docs/*/*.md docs/*/*.ipynb)
+	$(BIN)/python docs/site/terminal.py docs/terminal.svg docs/terminal-dark.svg
 
 # The file tree in CONTRIBUTING.md, from the first line of each file.
 tree: .venv/ready
