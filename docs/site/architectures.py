@@ -149,7 +149,8 @@ def _roles(name: str) -> set[str]:
 def _section(architecture: Architecture, classes: list[str], count: str) -> str:
     """A type on its family's page; its options as HTML, which takes no time to render."""
     options = "".join(f"{escape(key + _default(value))}\n" for key, value in architecture.keys.items())
-    says = " · ".join([*(f"`{classes[0]}`" for _ in classes[:1]), *filter(None, classes[1:]), count])
+    counted = f"{count} parameters" if count[0].isdigit() else count
+    says = " · ".join([*(f"`{name}`" for name in classes[:1]), *filter(None, classes[1:]), counted])
     folded = f"<details><summary>{len(architecture.keys)} options</summary><pre><code>{options}</code></pre></details>"
     return f"## {architecture.name}\n\n{says}\n\n{folded}\n"
 

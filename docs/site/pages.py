@@ -29,7 +29,8 @@ PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 OTHERS = "repository/"
 COMMANDS, ARCHITECTURES = "commands/", "architectures/"  # folders of pages that are made
 TYPE = re.compile(rf"^(\| )(`(\S+)`)( .*?\| )({'|'.join(FAMILIES)})(?= \|)", re.MULTILINE)
-OUTPUT = re.compile(r"(?<=<code>).*?(?=</code></pre>)", re.DOTALL)
+BLOCK = re.compile(r"<code>((?:(?!</code>).)*)</code></pre>", re.DOTALL)
+TAG = re.compile(r"<[^>]+>")
 ROW = re.compile(r"\S {2,}\S|[─│→]{4}")  # of a table: not to be folded
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)\s#]+")  # not those to elsewhere, nor inside the page
 
@@ -89,14 +90,21 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Mark the lines of tables in blocks, which scroll; other lines are folded (site.css)."""
+    """Mark the lines of tables in blocks, which are not folded, and say how long the longest is
+    (site.css).
+    """
+    return BLOCK.sub(_block, html)
 
-    def line(text: str) -> str:
-        return (
-            f'<span class="row">{text}</span>' if ROW.search(unescape(re.sub(r"<[^>]+>", "", text)).strip()) else text
-        )
 
-    return OUTPUT.sub(lambda block: "\n".join(map(line, block[0].split("\n"))), html)
+def _block(found: re.Match[str]) -> str:
+    lines, columns = [], 0
+    for line in found[1].split("\n"):
+        text = unescape(TAG.sub("", line))
+        row = ROW.search(text.strip())
+        lines.append(f'<span class="row">{line}</span>' if row else line)
+        columns = max(columns, len(text.rstrip()) if row else 0)
+    style = f' style="--columns: {columns}"' if columns else ""
+    return f"<code{style}>{chr(10).join(lines)}</code></pre>"
 
 
 def _target(page: File, link: str) -> str:
