@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import html
-import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -27,36 +24,6 @@ def test_the_page_of_the_architectures_is_what_would_be_written():
 
 
 ONCE = pytest.mark.xdist_group("site")  # what needs the site runs in one worker
-
-
-def is_fresh(folder):
-    """Whether a site is younger than all that it is built of."""
-    files = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "mkdocs.yml")]
-    for part in ("docs", "src", "examples"):
-        files += [path for path in (ROOT / part).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    built = folder / "index.html"
-    return built.exists() and max(path.stat().st_mtime for path in files) < built.stat().st_mtime
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site that SITE names, where it is fresh; else one that is built as `make docs` builds
-    it.
-    """
-    made = ROOT / os.environ.get("SITE", "site")
-    if "SITE" in os.environ and is_fresh(made):
-        return made
-    folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (built.returncode, built.stderr) == (0, "")
-    return folder
 
 
 class Loaded(HTMLParser):
@@ -104,6 +71,7 @@ NEVER_RUN = {  # serve a page, or take minutes; their pages link to what they wr
 @pytest.mark.parametrize("name", commands())
 def test_a_commands_page_begins_with_a_question_and_shows_an_output(name):
     page = PAGES.get(f"docs/commands/{name}.md", "")
+    assert page, f"write docs/commands/{name}.md: the question, and a console block; `make outputs` runs it"
     assert re.match(rf"# {name}\n\n[A-Z][^\n]*[?.:]\n", page)
     assert (f"../{NEVER_RUN[name]}" if name in NEVER_RUN else f"```console\n$ tallystick {name}") in page
 
