@@ -7,12 +7,13 @@ python docs/site/architectures.py docs/architectures.md
 from __future__ import annotations
 
 import sys
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import tallystick
-from tallystick import architectures
+from tallystick import Ledger, architectures
 from tallystick.architectures.kit.variants import DECODER
 from tallystick.core.config import REQUIRED, Key
 from tallystick.core.registry import Architecture
@@ -140,10 +141,10 @@ def family_of(architecture: Architecture) -> str:
 
 
 def _roles(name: str) -> set[str]:
-    try:
-        return {role for role, parameters in tallystick.count({"model_type": name}).by("role").items() if parameters}
-    except tallystick.BadInput:  # the type needs a key
-        return set()
+    ledger = _default_ledger(name)
+    return (
+        {role for role, parameters in ledger.by("role").items() if parameters} if isinstance(ledger, Ledger) else set()
+    )
 
 
 def _section(architecture: Architecture, classes: list[str], count: str) -> str:
@@ -182,8 +183,15 @@ def _default(value: Any) -> str:
 
 def _count(architecture: Architecture) -> str:
     """Parameters of the default config, or what it lacks."""
+    ledger = _default_ledger(architecture.name)
+    return f"{ledger.total:,}" if isinstance(ledger, Ledger) else ledger
+
+
+@cache
+def _default_ledger(name: str) -> Ledger | str:
+    """The ledger of the default config, or what it lacks."""
     try:
-        return f"{tallystick.count({'model_type': architecture.name}).total:,}"
+        return tallystick.count({"model_type": name})
     except tallystick.BadInput as error:
         return str(error).partition(": ")[2]
 
