@@ -66,7 +66,7 @@ search:
 
 # {title}
 
-*Options* are the config keys that change a tensor, with their defaults. A key without a default must be stated. Beside each class stand the endings
+*Options* are the config keys that change a tensor, with their defaults. A key without a default must be stated. Next to each class are the endings
 of the type's other classes, and the parameters of the default config. [All architectures](../architectures.md)
 """
 
