@@ -193,7 +193,7 @@ def _default_ledger(name: str) -> Ledger | str:
     try:
         return tallystick.count({"model_type": name})
     except tallystick.BadInput as error:
-        return str(error).partition(": ")[2]
+        return str(error).rpartition("the dictionary: ")[2]
 
 
 if __name__ == "__main__":

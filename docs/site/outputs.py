@@ -129,6 +129,7 @@ class _Given(doctest.DocTestRunner):
         self.given[example] = re.sub(r"^$", "<BLANKLINE>", got.rstrip("\n"), flags=re.MULTILINE) + "\n" if got else ""
 
     def report_unexpected_exception(self, out: object, test: object, example: doctest.Example, exc_info: tuple) -> None:  # type: ignore[type-arg]
+        exc_info[1].add_note(f">>> {example.source}")
         raise exc_info[1]
 
 
@@ -169,5 +170,10 @@ def write(path: Path, folder: Path) -> bool:
 if __name__ == "__main__":
     with examples() as folder:
         for page in map(Path, sys.argv[1:]):
-            if write(page, folder):
+            try:
+                changed = write(page, folder)
+            except Exception as error:
+                error.add_note(f"on {page}")
+                raise
+            if changed:
                 print(page)  # noqa: T201

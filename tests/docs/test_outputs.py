@@ -73,8 +73,9 @@ a
 
 
 def test_an_error_in_a_pages_python_is_not_written_down(tmp_path):
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as raised:
         outputs.rewritten("```pycon\n>>> 1 / 0\n1\n```\n", tmp_path)
+    assert raised.value.__notes__ == [">>> 1 / 0\n"]
 
 
 @pytest.mark.parametrize("name", terminal.PICTURES)
