@@ -61,6 +61,7 @@ def picture(theme: TerminalTheme) -> str:
     for number, command in enumerate(COMMANDS):
         console.print(Text.assemble("\n" if number else "", ("$ ", "cyan"), (command, "bold")))
         console.print(Text.from_ansi(printed(command).rstrip()))
+    console.print()  # without, the picture ends in the last line
     drawn = console.export_svg(title="", theme=theme, unique_id="terminal")
     drawn = LOADED.sub("", drawn).replace("rgba(255,255,255,0.35)", "rgba(128,128,128,0.5)")
     drawn = drawn.replace("Fira Code, monospace", FONTS).replace("Fira Code", "monospace")
