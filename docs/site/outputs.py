@@ -1,4 +1,5 @@
-"""The outputs on the pages: each command and each line of Python, run again and written in place.
+"""The outputs on the pages: each command and each line of Python, run again and written in place;
+and the addresses of the project, from pyproject.toml.
 
 python docs/site/outputs.py README.md docs/*.md docs/*/*.md docs/*/*.ipynb
 """
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +25,8 @@ import nbformat
 
 from tallystick.cli.main import main
 
-EXAMPLES = Path(__file__).parents[2] / "examples"  # where the pages' commands run
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"  # where the pages' commands run
 CONSOLE = re.compile(r"(?<=```console\n)\$ .*?(?=```)", re.DOTALL)
 PYTHON = re.compile(r"(?<=```pycon\n).*?(?=```)", re.DOTALL)
 HEAD = re.compile(r" \| head -(\d+)$")  # cuts an output, as in a shell
@@ -69,7 +72,15 @@ def rewritten(page: str, folder: Path) -> str:
         again = [run_again(line, folder) for line, _ in _prompts(found[0]) if line != EXIT_CODE]
         return "".join(_written(run) for run in again)
 
-    return _with_python(CONSOLE.sub(block, page))
+    return with_addresses(_with_python(CONSOLE.sub(block, page)))
+
+
+def with_addresses(page: str) -> str:
+    """A page whose links to this repository and its site are those of pyproject.toml."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    owner = urls["Repository"].split("/")[-2]
+    page = re.sub(r"(?<=//)(github|raw\.githubusercontent)\.com/[\w-]+/(?=tallystick\b)", rf"\1.com/{owner}/", page)
+    return re.sub(r"https://[\w-]+\.github\.io/tallystick/", urls["Documentation"], page)
 
 
 @contextlib.contextmanager

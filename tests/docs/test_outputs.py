@@ -108,11 +108,24 @@ def test_links_of_the_readme_are_absolute_and_lead_somewhere():
     for link in links:
         if link.startswith((f"{repository}/blob/main/", f"{raw}/main/")):
             assert (ROOT / link.partition("/main/")[2]).is_file(), link
+        elif link.startswith(actions := f"{repository}/actions/"):
+            assert (ROOT / ".github" / link.removeprefix(actions).removesuffix("/badge.svg")).is_file(), link
         elif link.startswith(site):
             page = link.removeprefix(site).replace(".html", ".md") or "index.md"
             assert (ROOT / "docs" / page).is_file(), link
         else:
             assert link.startswith(("https://img.shields.io/", f"https://pypi.org/project/{project['name']}/")), link
+
+
+def test_the_account_that_publishes_is_filled_in_from_pyproject():
+    assert outputs.with_addresses(README) == README
+    other = README.replace("//github.com/OWNER/", "//github.com/some-body/").replace(
+        "//OWNER.github.io/", "//x.github.io/"
+    )
+    assert outputs.with_addresses(other) == README
+    assert (
+        outputs.with_addresses("https://github.com/EleutherAI/cookbook/") == "https://github.com/EleutherAI/cookbook/"
+    )
 
 
 def test_as_many_types_are_native_as_the_page_of_the_architectures_says():
