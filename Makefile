@@ -1,4 +1,4 @@
-# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | tree | walkthroughs | bench | architecture | architectures | survival |
+# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | outputs | tree | walkthroughs | bench | architecture | architectures | survival |
 # experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
@@ -9,7 +9,7 @@ PYTEST_WORKERS ?= auto
 # Modules are compiled once, not by each process that a test starts, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architecture architectures survival experiment clean
+.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs outputs tree walkthroughs bench architecture architectures survival experiment clean
 
 # torch and transformers for the live module, and none of what the tests need; of these only what it imports is compiled.
 demo: .venv/ready-for-demo
@@ -61,6 +61,11 @@ lint: .venv/ready
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html is the start page; to search it: python3 -m http.server -d site"
+
+# What the commands print and the Python gives on README and the pages, and the picture of a terminal.
+outputs: .venv/ready
+	$(BIN)/python docs/site/outputs.py README.md $(wildcard docs/*.md docs/*/*.md docs/*/*.ipynb)
+	$(BIN)/python docs/site/terminal.py docs/terminal.svg docs/terminal-dark.svg
 
 # The file tree in CONTRIBUTING.md, from the first line of each file.
 tree: .venv/ready

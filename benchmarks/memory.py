@@ -41,7 +41,7 @@ QUANTITIES = {
 }
 
 PAGE = """\
-# Memory: tallystick and its peers, against torch
+# Memory estimates compared
 
 Written by `make bench` ([benchmarks/memory.py](../benchmarks/memory.py)), with torch {torch}, transformers {transformers}, hf-mem {hf_mem},
 llm-analysis {llm_analysis} and accelerate {accelerate}. All in bfloat16, one sequence of 4,096 tokens (GPT-2: 1,024), attention that is not fused.

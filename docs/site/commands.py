@@ -1,37 +1,53 @@
-"""The page of the commands, from their parsers."""
+"""The pages of the commands: a table of all, and each command's options, from their parsers."""
 
 from __future__ import annotations
 
 import argparse
-from functools import partial
+from functools import cache, partial
 
 from tallystick.cli.main import build_parser
 
-WIDTH = 100  # of a command's usage
+WIDTH = 88  # of a command's usage
 TOP = """\
 # Commands
 
-Made from the parsers: what `tallystick COMMAND --help` says. Exit codes: 0 done, 1 a check that was asked for failed, 2 bad input,
-with one line that says what, where, and what to do.
+What each command answers. SOURCE is a preset, a config, a checkpoint, an address or a module: [Sources](../sources.md).
+
+| command | answers |
+| --- | --- |
+"""
+CODES = """
+Exit codes: 0 done, 1 a check that was asked for failed, 2 bad input. Bad input is one line: what is wrong, where, and what to do. `--format json`
+is for programs: [the keys of each answer](../json.md).
 """
 
 
-def commands_page() -> str:
-    """Every command, its arguments and its examples, in Markdown."""
+@cache
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command."""
     actions = build_parser()._actions
-    (commands,) = (action.choices for action in actions if isinstance(action, argparse._SubParsersAction))
-    return "\n".join([TOP, *(_section(name, command) for name, command in commands.items())])
+    (found,) = (action.choices for action in actions if isinstance(action, argparse._SubParsersAction))
+    return dict(found)
 
 
-def _section(name: str, command: argparse.ArgumentParser) -> str:
+def index_page() -> str:
+    """The table of the commands, in Markdown."""
+    rows = [f"| [`{name}`]({name}.md) | {command.description or ''} |\n" for name, command in commands().items()]
+    return "".join([TOP, *rows, CODES])
+
+
+def options_of(command: argparse.ArgumentParser) -> str:
+    """A command's usage, options and examples, as sections of its page."""
     command.formatter_class = partial(argparse.HelpFormatter, width=WIDTH)
     command.color = False  # which Python 3.14 has in a terminal
     usage = "\n".join(line[len("usage: ") :] for line in command.format_usage().splitlines())
     rows = [_row(action) for action in command._actions if action.dest != "help"]
-    lines = [f"## {name}", "", command.description, "", *_block(usage), "| argument | |", "| --- | --- |", *rows, ""]
+    lines = ["", "## Options", "", *_block(usage)]
+    if rows:
+        lines += ["| option | meaning |", "| --- | --- |", *rows, ""]
     if command.epilog:
         _, *examples = command.epilog.splitlines()
-        lines += _block("\n".join(line.strip() for line in examples))
+        lines += ["## More examples", "", *_block("\n".join(line.strip() for line in examples))]
     return "\n".join(lines)
 
 

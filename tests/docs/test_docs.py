@@ -1,80 +1,29 @@
-"""The pages of docs/ show what the commands print; the site is built of them without a warning, and
-asks nobody for anything.
-"""
+"""The site is built of the pages of docs/ without a warning, and asks nobody for anything."""
 
 from __future__ import annotations
 
 import html
-import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import tallystick
-from doc_examples import assert_printed, assert_python, commands
+from architectures import FAMILIES, architectures_page
+from commands import commands
 from repository import ROOT
-from tallystick.cli.main import build_parser
+from tallystick import architectures
 
 PAGES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")}
-CONSOLE = [(name, *shown) for name, page in PAGES.items() for shown in commands(page)]
 
 
-@pytest.mark.parametrize(
-    ("page", "command", "shown"), CONSOLE, ids=[f"{name}: {command}" for name, command, _ in CONSOLE]
-)
-def test_a_command_prints_what_is_shown(page, command, shown):
-    assert_printed(command, shown, ROOT / "examples", apart=False)  # the README's run in processes, one of each kind
-
-
-def test_the_python_of_the_pages():
-    for name, page in PAGES.items():
-        if "```pycon" in page:
-            assert_python(page, name)
-
-
-def test_the_page_of_the_architectures_is_what_would_be_written(monkeypatch):
+def test_the_page_of_the_architectures_is_what_would_be_written():
     """And every type of transformers is native, or stands there with why it is not."""
-    monkeypatch.syspath_prepend(ROOT / "docs" / "site")
-    from architectures import architectures_page
-
     assert PAGES["docs/architectures.md"] == architectures_page()
 
 
 ONCE = pytest.mark.xdist_group("site")  # what needs the site runs in one worker
-
-
-def is_fresh(folder):
-    """Whether a site is younger than all that it is built of."""
-    files = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "mkdocs.yml")]
-    for part in ("docs", "src", "examples"):
-        files += [path for path in (ROOT / part).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    built = folder / "index.html"
-    return built.exists() and max(path.stat().st_mtime for path in files) < built.stat().st_mtime
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site that SITE names, where it is fresh; else one that is built as `make docs` builds
-    it.
-    """
-    made = ROOT / os.environ.get("SITE", "site")
-    if "SITE" in os.environ and is_fresh(made):
-        return made
-    folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (built.returncode, built.stderr) == (0, "")
-    return folder
 
 
 class Loaded(HTMLParser):
@@ -102,21 +51,58 @@ def test_no_page_loads_anything_from_elsewhere(site):
 
 
 @ONCE
-def test_the_page_of_the_commands_has_every_option(site):
-    page = (site / "commands.html").read_text(encoding="utf-8")
-    commands = build_parser()._subparsers._group_actions[0].choices
-    assert set(re.findall(r'<h2 id="([\w-]+)">', page)) == set(commands)
-    for name, command in commands.items():
-        section = page.split(f'<h2 id="{name}">')[1].split("<h2")[0]
+def test_a_commands_page_has_every_option(site):
+    index = (site / "commands" / "index.html").read_text(encoding="utf-8")
+    for name, command in commands().items():
+        assert f'href="{name}.html"' in index
+        page = (site / "commands" / f"{name}.html").read_text(encoding="utf-8")
         options = {option for action in command._actions for option in action.option_strings} - {"-h", "--help"}
-        assert {option for option in options if f"<code>{option}" not in section} == set()
+        assert {option for option in options if f"<code>{option}" not in page} == set()
+
+
+NEVER_RUN = {  # serve a page, or take minutes; their pages link to what they wrote
+    "explore": "explore/count.png",
+    "train": "training.md",
+    "experiment": "tying.md",
+    "survive": "survival.md",
+}
+
+
+@pytest.mark.parametrize("name", commands())
+def test_a_commands_page_begins_with_a_question_and_shows_an_output(name):
+    page = PAGES.get(f"docs/commands/{name}.md", "")
+    assert page, f"write docs/commands/{name}.md: the question, and a console block; `make outputs` runs it"
+    assert re.match(rf"# {name}\n\n[A-Z][^\n]*[?.:]\n", page)
+    assert (f"../{NEVER_RUN[name]}" if name in NEVER_RUN else f"```console\n$ tallystick {name}") in page
 
 
 @ONCE
-def test_the_page_of_the_python_has_every_public_name(site):
-    page = (site / "python.html").read_text(encoding="utf-8")
-    assert {name for name in tallystick.__all__ if f'id="tallystick.{name}"' not in page} == set()
-    assert "<blockquote>" not in page  # which is what an example without a fence becomes
+def test_the_pages_of_the_python_have_every_public_name(site):
+    pages = [page.read_text(encoding="utf-8") for page in (site / "python").glob("*.html")]
+    assert {
+        name for name in tallystick.__all__ if not any(f'id="tallystick.{name}"' in page for page in pages)
+    } == set()
+    assert not any("<blockquote>" in page for page in pages)  # which is what an example without a fence becomes
+
+
+@ONCE
+def test_every_native_type_is_on_the_page_of_its_family_with_its_options(site):
+    pages = "".join((site / "architectures" / f"{name}.html").read_text(encoding="utf-8") for name in FAMILIES)
+    sections = dict(re.findall(r'<h2 id="[^"]*">([\w-]+)<.*?<pre><code>(.*?)</code>', pages, re.DOTALL))
+    known = {name: found.keys for name in architectures.known() if (found := architectures.find(name))}
+    assert sections.keys() == known.keys()
+    options = {name: [line.partition("=")[0] for line in text.splitlines()] for name, text in sections.items()}
+    assert {name for name, keys in known.items() if options[name] != [*keys]} == set()
+    index = (site / "architectures.html").read_text(encoding="utf-8")
+    assert all(f'.html#{name}"><code>{name}</code>' in index for name in known)
+
+
+@ONCE
+def test_lines_of_tables_scroll_and_sentences_are_folded(site):
+    page = (site / "commands" / "count.html").read_text(encoding="utf-8")
+    rows = html.unescape(re.sub(r"<(?!span class=.row)[^>]+>", "", page))
+    assert re.search(r'<span class="row">.* token_embedding {7}38,597,376', rows)
+    assert re.search(r"^gpt2: 124,439,808 parameters", rows, re.MULTILINE)
 
 
 @ONCE

@@ -6,20 +6,19 @@ else, and is for everybody.
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 import tallystick
+from chromium import ABSENT, CHROMIUM, launched
 from repository import ROOT
 from tallystick.report.numbers import exact, in_giga
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"),
+    pytest.mark.skipif(CHROMIUM is None, reason=ABSENT),
     pytest.mark.xdist_group("page"),  # one server, one browser
 ]
 
@@ -37,10 +36,8 @@ def home():
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])  # as root it has none
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

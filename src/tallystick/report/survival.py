@@ -18,7 +18,7 @@ PAGE = """\
 
 {on}What spreads a model over processes is run by two, and the row is what both see.
 
-- **relation**: of embedding and head, afterwards; before, it is tied. The words are those of the [README](../README.md#what-the-words-mean); *copied* is
+- **relation**: of embedding and head, afterwards; before, it is tied. The words are those of the [glossary](glossary.md); *copied* is
   equal values in separate memory, *untied* different ones.
 - **parameters**: unique ones, more or fewer than before.
 - **embedding**: whether its values are what they were. Where a tie was kept and something was done to the head alone, *other* says that it

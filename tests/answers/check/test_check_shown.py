@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import tallystick
-from doc_examples import assert_printed, commands
+from outputs import run_again, runs
 from repository import ROOT
 from tallystick.cli.main import main
 from tallystick.report.check import show_check
@@ -138,11 +138,9 @@ def test_marks_have_a_spelling_in_ascii(monkeypatch):
 
 def test_the_walk_through_shows_what_the_command_prints():
     cells = json.loads((ROOT / "docs/walkthroughs/derivation.ipynb").read_text(encoding="utf-8"))["cells"]
-    ((command, shown),) = commands(
-        "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    )
-    assert command.startswith("check ")
-    assert_printed(command, shown, ROOT / "examples", apart=False)
+    (run,) = runs("\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"))
+    assert run.command.startswith("tallystick check ")
+    assert run_again(run.command, ROOT / "examples") == run
 
 
 # -- as a page ------------------------------------------------------------------------------------

@@ -1,0 +1,99 @@
+"""The site in a real Chromium: its search finds the page that answers, the architectures are
+filtered, nothing is wider than the page.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from chromium import ABSENT, CHROMIUM, launched
+
+playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason=ABSENT), pytest.mark.xdist_group("site")]
+
+FIRST = {
+    "fit gpu": "choose-a-gpu",
+    "kv cache": "memory",
+    "tied weights": "ties",
+    "163M": "published-counts",
+    "teach": "teaching",
+    "qwen3_moe": "architectures/experts",
+}
+DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def page(address):
+    with launched() as browser:
+        page = browser.new_page(viewport=DESK)
+        page.set_default_timeout(30_000)
+        playwright.expect.set_options(timeout=30_000)
+        yield page
+        page.close()
+
+
+def test_the_search_finds_the_page_that_answers_first(page, address):
+    page.goto(f"{address}/index.html")
+    for words, place in FIRST.items():
+        page.fill(".md-search__input", words)
+        page.press(".md-search__input", "End")  # it looks when a key is released
+        found = page.locator(".md-search-result__link").first
+        playwright.expect(found).to_have_attribute("href", re.compile(rf"{address}/{place}\.html"))
+
+
+def test_the_architectures_are_filtered(page, address):
+    page.goto(f"{address}/architectures.html")
+    rows = page.locator("tbody tr:visible")
+    assert rows.count() > 180
+    page.fill(".filter", "qwen latent")
+    playwright.expect(rows).to_have_count(0)
+    page.fill(".filter", "qwen3 experts")
+    assert all("qwen3" in row and "experts" in row for row in rows.all_inner_texts())
+    assert rows.count() > 0
+
+
+VISITED = (
+    "index",
+    "memory",
+    "commands/check",
+    "commands/compare",
+    "walkthroughs/replaced_head",
+    "walkthroughs/derivation",
+    "architectures",
+    "python/count",
+)
+CUT = """
+[...document.querySelectorAll("pre > code")]
+  .filter((code) => !code.querySelector(".row") && code.scrollWidth > code.clientWidth + 1)
+  .map((code) => code.textContent)
+"""
+
+
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_nothing_is_wider_than_the_page(page, address, viewport):
+    """Lines of blocks are folded; tables in them fit a desk, and scroll on a phone."""
+    page.set_viewport_size(viewport)
+    for name in VISITED:
+        page.goto(f"{address}/{name}.html")
+        assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"], name
+        assert page.evaluate(CUT) == [], name
+        if viewport is DESK:
+            assert page.evaluate(CUT.replace('!code.querySelector(".row") && ', "")) == [], name
