@@ -27,7 +27,8 @@ CORE = ("rich", "pygments", "markdown_it", "mdurl", "sympy", "mpmath", "shtab")
 DRIVER = """
 import contextlib, io, json, sys, traceback
 import tallystick
-from tallystick.cli.main import COMMANDS, main
+from tallystick.cli.commands import COMMANDS
+from tallystick.cli.main import main
 
 def said(words):
     out, err = io.StringIO(), io.StringIO()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from tallystick.cli.main import build_parser
+from tallystick.cli.parser import build_parser
 
 WIDTH = 100  # of a command's usage
 TOP = """\

@@ -212,7 +212,7 @@ def compute(
     )
 
 
-def ties(source: Any, /, **overrides: Any) -> Ties:
+def ties(source: Any, /, *, part: str | None = None, **overrides: Any) -> Ties:
     """Return which tensors share storage, which should, and which ties were lost.
 
     Values are compared if the answer depends on them. A checkpoint's tensors are read in blocks,
@@ -220,6 +220,7 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
 
     Args:
         source: as for `count`, or a `Ledger`.
+        part: as for `count`.
         **overrides: as for `count`.
 
     >>> ties("gpt2").groups[0].names, ties("gpt2").verdict
@@ -232,7 +233,7 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
     if isinstance(source, Ledger):
         return judge(source)
     with in_real_memory():  # values are compared
-        return judge(read(source, overrides, keep=True))
+        return judge(read(source, overrides, part, keep=True))
 
 
 def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:

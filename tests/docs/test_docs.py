@@ -17,7 +17,7 @@ import pytest
 import tallystick
 from doc_examples import assert_printed, assert_python, commands
 from repository import ROOT
-from tallystick.cli.main import build_parser
+from tallystick.cli.parser import build_parser
 
 PAGES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")}
 CONSOLE = [(name, *shown) for name, page in PAGES.items() for shown in commands(page)]

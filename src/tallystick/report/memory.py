@@ -6,13 +6,13 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.devices import Device
-from tallystick.answers.fit import Fit
 from tallystick.answers.memory.lines import Line
 from tallystick.answers.memory.memory import Memory
 from tallystick.answers.memory.sweep import Sweep
 from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, giga, in_giga, percent
 from tallystick.report.table import draw
+from tallystick.report.usage import show_usage
 
 
 def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: str = "table") -> None:
@@ -42,7 +42,8 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         out.print(
             Text(f"{lead}{verdict} {answer.device.name}: {share} of {in_giga(answer.device.room)}", style=style_of)
         )
-        _show_room(answer.device, out, lead)
+        show_usage(peak.bytes, answer.device.room, out)
+        show_room(answer.device, out, lead)
     out.print()
     draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines]), out, style=style)
     out.print()
@@ -111,50 +112,9 @@ def _from(line: Line) -> str:
     return f"  ({line.source})" if line.source else ""
 
 
-def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
-    """Print whether a model fits, the largest values that fit, and the changes that make it fit."""
-    asked, device = answer.asked, answer.device
-    lead = "- " if style == "markdown" else "  "
-    verdict = "fits" if answer.fits else "does not fit"
-    out.print(
-        Text(f"{asked.source}: {asked.mode} {verdict} {device.name}", style="bold green" if answer.fits else "bold red")
-    )
-    out.print()
-    share = percent(asked.total / device.room)
-    out.print(Text(f"{lead}it takes {in_giga(asked.total)} of {in_giga(device.room)}: {share}, at: {asked.peak.phase}"))
-    _show_room(device, out, lead)
-    rows = [
-        [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.batch)],
-        [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.sequence)],
-        ["widest dtype of weights", answer.dtype or "none"],
-    ]
-    out.print()
-    draw(Table([Column("what fits"), Column("at most", True)], rows), out, style=style)
-    out.print()
-    if answer.changed is not None:
-        out.print(Text(f"{lead}what would make it fit, in {in_giga(answer.changed.total)}:"))
-        for change in answer.changes:
-            out.print(Text(f"{lead}  {change}"))
-    elif not answer.fits:
-        out.print(Text(f"{lead}nothing makes it fit one such device", style="red"))
-    if answer.spread is not None:
-        ways = " ".join(f"--{name} {number}" for name, number in answer.spread.options.items())
-        out.print(
-            Text(
-                f"{lead}over {answer.spread.ranks:,} such devices it fits: {ways}, {in_giga(answer.spread.bytes)} on each"
-            )
-        )
-    for note in answer.notes:
-        out.print(Text(f"{lead}note: {note}", style="dim"))
-
-
-def _show_room(device: Device, out: Console, lead: str) -> None:
+def show_room(device: Device, out: Console, lead: str) -> None:
     """Print whose figure a device's memory is, and how much of it the CUDA context takes."""
     if device.memory_by:
         said = f"{device.name} has {in_giga(device.memory)} by {device.memory_by}"
         kept = f", of which the CUDA context of a process keeps {in_giga(device.context)}" if device.context else ""
         out.print(Text(lead + said + kept, style="dim"))
-
-
-def _most(number: int | None) -> str:
-    return "no limit" if number is None else exact(number) if number else "none"

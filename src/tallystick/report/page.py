@@ -116,9 +116,10 @@ def page(title: str, sections: Mapping[str, str]) -> str:
 
     Args:
         title: of the page.
-        sections: HTML of each section, by its heading.
+        sections: HTML of each section, by its heading; "" for none.
     """
-    body = "\n".join(f"<section>\n<h2>{escape(name)}</h2>\n{inner}\n</section>" for name, inner in sections.items())
+    headed = {f"<h2>{escape(name)}</h2>\n" if name else "": inner for name, inner in sections.items()}
+    body = "\n".join(f"<section>\n{heading}{inner}\n</section>" for heading, inner in headed.items())
     return _PAGE.format(
         title=escape(title), style=STYLE_SHEET.read_text(encoding="utf-8"), body=f"<h1>{escape(title)}</h1>\n{body}"
     )
