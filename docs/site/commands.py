@@ -3,35 +3,60 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
+from tallystick.cli.commands import SUMMARIES
 from tallystick.cli.parser import build_parser
 
-WIDTH = 100  # of a command's usage
 TOP = """\
 # Commands
 
-Made from the parsers: what `tallystick COMMAND --help` says. Exit codes: 0 done, 1 a check that was asked for failed, 2 bad input,
-with one line that says what, where, and what to do.
+Each section is what `tallystick COMMAND --help` prints. These rules hold for all commands:
+
+- **Exit codes**: 0 done; 1 the answer is no; 2 no answer, with one line that says what is wrong, where, and what to do; 130 interrupted.
+- **`--exit-code`** exits with 1 if the answer is no. Commands that ask a yes-or-no question do so by default; `--no-exit-code` turns it off.
+- **`--format`** takes `table`, `json`, `csv`, `markdown` or `html` wherever a table is printed. [The JSON](json.md) is stable.
+- **`--set KEY=VALUE`** overrides one config value, or one argument of a factory. It may be repeated, and stand before or after SOURCE.
+- **`--part text`** counts only the language model of a multimodal model.
+- **SOURCE** is a preset, a file, a folder, `org/name` on the hub, an address, or `package.module:factory`. A name that is nothing on this machine is
+  looked up on the hub, and the answer then names `hf://org/name`.
+
+| command | answers | `--format` | `--part` | `--set` | exit code 1 |
+| --- | --- | --- | --- | --- | --- |
 """
+USUAL = ("table", "json", "csv", "markdown", "html")
 
 
 def commands_page() -> str:
     """Every command, its arguments and its examples, in Markdown."""
     actions = build_parser()._actions
     (commands,) = (action.choices for action in actions if isinstance(action, argparse._SubParsersAction))
-    return "\n".join([TOP, *(_section(name, command) for name, command in commands.items())])
+    rules = "\n".join(_rules(name, command) for name, command in commands.items())
+    return "\n".join([f"{TOP}{rules}\n", *(_section(name, command) for name, command in commands.items())])
+
+
+def _rules(name: str, command: argparse.ArgumentParser) -> str:
+    """A row of the table of rules."""
+    options = {action.dest: action for action in command._actions}
+    formats = options["format"].choices if "format" in options else ()
+    known = "all" if set(USUAL) <= set(formats) else ", ".join(formats) or "–"
+    part = "yes" if "part" in options else "–"
+    settings = "yes" if any("--set" in action.option_strings for action in options.values()) else "–"
+    no = "–"
+    if fails := options.get("exit_code"):
+        no = fails.help.removeprefix("exit code 1 ").partition(" (")[0]
+        no += "" if fails.default else ", with `--exit-code`"
+    return f"| [`{name}`](#{name}) | {SUMMARIES[name]} | {known} | {part} | {settings} | {no} |"
 
 
 def _section(name: str, command: argparse.ArgumentParser) -> str:
-    command.formatter_class = partial(argparse.HelpFormatter, width=WIDTH)
     command.color = False  # which Python 3.14 has in a terminal
     usage = "\n".join(line[len("usage: ") :] for line in command.format_usage().splitlines())
     rows = [_row(action) for action in command._actions if action.dest != "help"]
     lines = [f"## {name}", "", command.description, "", *_block(usage), "| argument | |", "| --- | --- |", *rows, ""]
     if command.epilog:
-        _, *examples = command.epilog.splitlines()
-        lines += _block("\n".join(line.strip() for line in examples))
+        words, _, examples = command.epilog.rpartition("examples:\n")
+        lines += [words] if words else []
+        lines += _block("\n".join(line.strip() for line in examples.splitlines()))
     return "\n".join(lines)
 
 
@@ -44,7 +69,7 @@ def _row(action: argparse.Action) -> str:
     formatter = argparse.HelpFormatter("")
     if action.option_strings:
         values = formatter._format_args(action, action.dest.upper()) if action.nargs != 0 else ""
-        name = f"{', '.join(action.option_strings)} {values}".strip()
+        name = "`, `".join(f"{option} {values}".strip() for option in action.option_strings)
     else:
         name = str(action.metavar or action.dest)
     cells = (f"`{name}`", formatter._expand_help(action) if action.help else "")

@@ -190,8 +190,9 @@ def compute(
         sequence: tokens in a sequence; by default the number of learned positions, or 4,096.
         device: the device that computes, as for `memory`.
         **speed: ``tokens`` of a run, a number or a string such as ``"300B"``; its ``mode``,
-            ``"training"`` or ``"inference"``; and ``mfu``, a share of the device's peak, or
-            ``tokens_per_second``: see `tallystick.answers.compute.throughput.rate`.
+            ``"training"`` or ``"inference"``; ``devices``, their number; and ``mfu``, a share of
+            the device's peak, or ``tokens_per_second``: see
+            `tallystick.answers.compute.throughput.rate`.
 
     Raises:
         BadInput: if the source cannot be read, or an option makes no sense.

@@ -18,6 +18,7 @@ import sympy
 from tallystick.core.dims import ROUNDINGS, Dim, Expression, atoms, expression_of, keys, write
 from tallystick.core.entries import Axis, Entry
 from tallystick.core.ledger import Ledger
+from tallystick.core.module_tree import runs_of_layers
 from tallystick.core.tensor_names import template_of
 
 _OPERATORS: dict[str, Callable[[sympy.Expr, sympy.Expr], sympy.Expr]] = {
@@ -45,6 +46,15 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Block:
+    """A run of equal layers."""
+
+    block: str  # its modules: transformer.h.0-11
+    layers: int
+    parameters: int  # of one
+
+
+@dataclass(frozen=True)
 class Formula:
     """A model's unique parameters as an expression over its config keys.
 
@@ -60,10 +70,16 @@ class Formula:
     steps: tuple[Step, ...]
     text: str
     notes: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick formula``. Keys are a contract: added, never renamed."""
-        return {**asdict(self), "steps": [asdict(step) for step in self.steps], "notes": list(self.notes)}
+        return {
+            **asdict(self),
+            "steps": [asdict(step) for step in self.steps],
+            "blocks": [asdict(one) for one in self.blocks],
+            "notes": list(self.notes),
+        }
 
     def _repr_latex_(self) -> str:
         return f"${self.latex}$"
@@ -103,6 +119,7 @@ def formula(ledger: Ledger) -> Formula:
         steps=steps,
         text=text,
         notes=tuple(notes),
+        blocks=tuple(Block(*run) for run in runs_of_layers(described.parameters)),
     )
 
 

@@ -70,6 +70,7 @@ def _run(options: argparse.Namespace) -> int:
         device=device_given(options.device),
         mfu=options.mfu,
         tokens_per_second=options.tokens_per_second,
+        devices=options.devices,
     )
     if options.format == "json":
         print_json(answer.to_dict())

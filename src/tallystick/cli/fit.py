@@ -42,7 +42,7 @@ def _run(options: argparse.Namespace) -> int:
     else:
         from tallystick.report.fit import show_fit
 
-        print_answer(options.format, show_fit, answer)
+        print_answer(options.format, show_fit, answer, title=answer.asked.source)
     return int(options.exit_code and not answer.fits)
 
 

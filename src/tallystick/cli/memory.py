@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallystick import memory
 from tallystick.cli.options import DEVICE_HELP, add_command, add_part, add_source, device_given, ledger_of, lengths
@@ -11,6 +11,9 @@ from tallystick.cli.output import add_exit_code, add_format, print_answer, print
 from tallystick.cli.run_options import add_run, run_of
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
+
+if TYPE_CHECKING:
+    from tallystick.answers.memory.sweep import Sweep
 
 EXAMPLES = """\
 examples:
@@ -50,6 +53,8 @@ def _run(options: argparse.Namespace) -> int:
     device = device_given(options.device)
     if options.plot or (options.sequence and len(lengths(options.sequence)) > 1):
         return _sweep(ledger, device, options)
+    if options.dtype and "," in options.dtype:
+        return _side_by_side(ledger, device, options)
     answer = memory(ledger, device=device, **run_of(options))
     if options.format == "json":
         print_json(answer.to_dict())
@@ -79,12 +84,28 @@ def _sweep(ledger: Ledger, device: Any, options: argparse.Namespace) -> int:
         raise BadInput(
             "--explain shows the formulas at one length: say one with --sequence", code="conflicting-options"
         )
-    held_by = None if device is None else device_of(device)
-    answer = sweep(ledger, sequences, device=held_by, **run_of(options))
+    if options.dtype and "," in options.dtype:
+        raise BadInput("give several of --dtype or of --sequence, not of both", code="conflicting-options")
+    answer = sweep(ledger, sequences, device=None if device is None else device_of(device), **run_of(options))
     if options.plot:
         from tallystick.report.charts.plot import save
 
         save(answer, options.plot)
+    return _printed(answer, options)
+
+
+def _side_by_side(ledger: Ledger, device: Any, options: argparse.Namespace) -> int:
+    from tallystick.answers.devices import device_of
+    from tallystick.answers.memory.sweep import sweep_dtypes
+
+    if options.explain:
+        raise BadInput("--explain shows the formulas in one dtype: give one --dtype", code="conflicting-options")
+    dtypes, options.dtype = options.dtype.split(","), None
+    held_by = None if device is None else device_of(device)
+    return _printed(sweep_dtypes(ledger, dtypes, device=held_by, **run_of(options)), options)
+
+
+def _printed(answer: Sweep, options: argparse.Namespace) -> int:
     if options.format == "json":
         print_json(answer.to_dict())
     else:

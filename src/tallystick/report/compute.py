@@ -92,12 +92,18 @@ def _rate(rate: Rate) -> list[str]:
         lines.append(f"{most}{rate.tokens_per_second:,.0f} tokens a second in {rate.mode}{share}")
     if rate.tokens is not None and rate.flops is not None:
         line = f"{rough(rate.tokens)} tokens of {rate.mode}: {in_flops(rate.flops)}"
-        if rate.seconds is not None:
-            line += f", {_duration(rate.seconds)} on one device"
+        if rate.seconds is not None and rate.device_hours is not None:
+            line += f", {_hours(rate.device_hours)} device-hours, {_duration(rate.seconds)} on one device"
+        if rate.wall_seconds is not None and rate.devices > 1:
+            line += f", {_duration(rate.wall_seconds)} on {rate.devices:,} devices"
         if rate.joules is not None:
             line += f", {rate.joules / 3.6e6:,.1f} kWh at its full power"
         lines.append(line)
     return lines
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
 
 
 def _duration(seconds: float) -> str:
