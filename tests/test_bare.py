@@ -122,6 +122,11 @@ COMMANDS = {
     "generate folder --prompt a": "models",
     "evaluate folder notes.md": "models",
     "presets": "",
+    "devices": "",
+    "dtypes": "",
+    "help fit": "",
+    "count org/name": "hub",
+    "fit gpt2": "",
 }
 
 FUNCTIONS = {

@@ -156,7 +156,7 @@ def test_hours_of_devices_and_days_on_many(run):
 def test_hours_of_devices_in_words(capsys):
     assert main(["compute", "gpt2", "--device", "h100", "--tokens", "1T", "--devices", "8", "--mfu", "50%"]) == 0
     printed = capsys.readouterr().out
-    assert "device-hours" in printed
+    assert "GPU-hours" in printed
     assert "on 8 devices" in printed
     assert main(["compute", "gpt2", "--device", "h100", "--devices", "0"]) == 2
     assert "devices is 0, expected a number from 1 on" in capsys.readouterr().err

@@ -42,8 +42,8 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
     out.print()
     if answer.changed is not None:
         out.print(Text(f"{lead}to make it fit ({in_giga(answer.changed.total)}): {' '.join(answer.flags)}"))
-        for flag, change in zip(answer.flags, answer.changes, strict=True):
-            out.print(Text(f"{lead}  {flag}: {change}"))
+        for change in answer.changes:
+            out.print(Text(f"{lead}  {change}", style="dim"))
     elif not answer.fits:
         out.print(Text(f"{lead}no option makes it fit on one device", style="red"))
     if answer.spread is not None:
