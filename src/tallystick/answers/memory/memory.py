@@ -20,6 +20,7 @@ from tallystick.answers.memory.activations import (
     unmodelled,
 )
 from tallystick.answers.memory.collectives import gathered
+from tallystick.answers.memory.gguf import FILE_TYPES, as_gguf
 from tallystick.answers.memory.largest_layer import LargestLayer, largest_layer_of
 from tallystick.answers.memory.lines import PARTS, Line
 from tallystick.answers.memory.model_states import PRECISIONS, Precision
@@ -98,7 +99,7 @@ class Memory:
     @property
     def largest_layer(self) -> LargestLayer | None:
         """The largest layer of a device map; None in training."""
-        return largest_layer_of(self.held, self.dtype)
+        return largest_layer_of(self.held, None if self.dtype in FILE_TYPES else self.dtype)
 
     @property
     def fits(self) -> bool | None:
@@ -216,7 +217,9 @@ def memory(
             "targets are the modules that LoRA's adapters stand beside: say the rank with lora",
             code="conflicting-options",
         )
-    form = None if dtype is None else format_named(dtype)
+    form = named = None if dtype is None else format_named(dtype)
+    if named in FILE_TYPES:
+        ledger, form = as_gguf(ledger, named), None
     asked = None if kv_dtype is None else cache_format_named(kv_dtype)
     sequence, notes = workload(ledger, batch, sequence)
     shards = checked(Shards(dp, zero, tp, pp, ep), ledger)
@@ -274,7 +277,7 @@ def memory(
             ]
         lines.sort(key=lambda line: PARTS.index(line.part))
         per_token = None if mode == "training" else _per_token(one, running, cached, computed)
-        return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device, form, kept)
+        return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device, named, kept)
 
     return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total)
 

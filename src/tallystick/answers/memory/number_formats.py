@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from tallystick.answers.memory.gguf import ALIASES, FILE_TYPES
 from tallystick.core.dtypes import BITS, BLOCKS, size_in_bytes
 from tallystick.core.entries import Entry
 from tallystick.errors import BadInput, nearest, quoted
@@ -32,15 +33,15 @@ PACKED = {
 
 
 FLOATS = ("float32", "bfloat16", "float16")
-WEIGHT_FORMATS = (*FLOATS, *PACKED, *BLOCKS)  # usual formats of weights; torch's other dtypes are known too
-SHORT = {"fp32": "float32", "float": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16"}
+WEIGHT_FORMATS = (*FLOATS, *PACKED, *FILE_TYPES)  # usual formats of weights; torch's other dtypes are known too
+SHORT = {"fp32": "float32", "float": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16", **ALIASES}
 
 
 def format_named(name: str) -> str:
     """Return torch's name of a number format.
 
     Args:
-        name: a dtype's name, short or long, or a name in `PACKED` or `BLOCKS`.
+        name: a dtype's name, short or long, or a name in `PACKED` or `FILE_TYPES`.
 
     Raises:
         BadInput: for an unknown name.
@@ -49,8 +50,8 @@ def format_named(name: str) -> str:
     ('bfloat16', 'float16', 'nf4')
     """
     found = SHORT.get(word := name.removeprefix("torch.").lower(), word)
-    if found not in PACKED and found not in BITS and found not in BLOCKS:
-        near = nearest(found, (*PACKED, *BITS, *BLOCKS, *SHORT)) or f"; known: {', '.join(WEIGHT_FORMATS)}"
+    if found not in PACKED and found not in BITS and found not in FILE_TYPES:
+        near = nearest(found, (*PACKED, *BITS, *FILE_TYPES, *SHORT)) or f"; known: {', '.join(WEIGHT_FORMATS)}"
         raise BadInput(
             f"no number format is called {quoted(name)}{near}; tallystick dtypes lists them", code="unknown-name"
         )
@@ -140,6 +141,8 @@ def known_formats() -> list[Format]:
         for name, one in CACHED.items()
         if name not in PACKED
     ]
-    return found + [
-        Format(name, 8 * one.bytes / one.elements, True, False, "GGUF block") for name, one in BLOCKS.items()
-    ]
+    for name, base in FILE_TYPES.items():
+        block = BLOCKS[base]
+        what = f"GGUF file type of llama-quantize: most matrices in {base}"
+        found.append(Format(name, 8 * block.bytes / block.elements, True, False, what))
+    return found
