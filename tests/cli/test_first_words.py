@@ -257,3 +257,30 @@ $(complete -p tallystick | sed -E 's/.*-F ([^ ]+).*/\\1/'); echo "${COMPREPLY[@]
     assert "rtx4090" in completed("fit", "gpt2", "--device", "rtx40")
     assert "adafactor" in completed("memory", "gpt2", "--optimizer", "ada")
     assert completed("count", "comp") == ["complete"]  # a file
+
+
+# Gemma 3 4B without its vision encoder, by hand: embedding, 34 layers, last norm. Its report has 675M
+# and 3,209M in table 1.
+LAYER = 2 * 2560 * 2048 + 2 * 2560 * 1024 + 2 * 256 + 3 * 2560 * 10_240 + 4 * 2560
+TEXT = 262_208 * 2560 + 34 * LAYER + 2560
+
+
+def test_each_command_takes_the_text_part(run):
+    def asked(*words, code=0):
+        return json.loads(run(*words, "--part", "text", "--format", "json", code=code))
+
+    assert asked("count", "gemma-3-4b")["totals"]["unique"] == TEXT
+    assert asked("formula", "gemma-3-4b")["value"] == TEXT
+    assert asked("compare", "gemma-3-4b", "gemma-3-4b")["total_a"] == TEXT
+    assert asked("reconcile", "gemma-3-4b", f"{TEXT:,}")["explained"]
+    assert asked("memory", "gemma-3-4b", "--dtype", "bf16")["weights_bytes"] == 2 * TEXT
+    assert asked("fit", "gemma-3-4b", "--device", "h100")["fits"]
+    assert asked("compute", "gemma-3-4b")["source"] == "gemma-3-4b"
+    assert asked("ties", "gemma-3-4b")["groups"][0]["parameters"] == 262_208 * 2560
+
+
+def test_a_text_is_checked_against_the_text_part(run, tmp_path):
+    text = tmp_path / "notes.md"
+    text.write_text(f"Total: {TEXT:,}\n2 + 2 = 4\n")
+    answer = json.loads(run("check", str(text), "--against", "gemma-3-4b", "--part", "text", "--format", "json"))
+    assert answer["correct"]

@@ -67,10 +67,10 @@ class Parser(argparse.ArgumentParser):
 
     def format_usage(self) -> str:
         """Return one line: the options follow in the help."""
+        forms = {"?": "[{}]", "*": "[{} ...]"}
         names = [
-            f"[{name}]" if one.nargs in ("?", "*") else str(name)
+            forms.get(str(one.nargs), "{}").format(one.metavar or "|".join(one.choices or [one.dest]))
             for one in self._get_positional_actions()
-            if (name := one.metavar or one.dest)
         ]
         return f"usage: {' '.join([self.prog, *names])} [options]\n"
 
