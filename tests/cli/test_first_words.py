@@ -259,8 +259,8 @@ $(complete -p tallystick | sed -E 's/.*-F ([^ ]+).*/\\1/'); echo "${COMPREPLY[@]
     assert completed("count", "comp") == ["complete"]  # a file
 
 
-# Gemma 3 4B without its vision encoder, by hand: embedding, 34 layers, last norm. Its report has 675M
-# and 3,209M in table 1.
+# Gemma 3 4B without its vision encoder, by hand: embedding, 34 layers, last norm. Its report has
+# 675M and 3,209M in table 1.
 LAYER = 2 * 2560 * 2048 + 2 * 2560 * 1024 + 2 * 256 + 3 * 2560 * 10_240 + 4 * 2560
 TEXT = 262_208 * 2560 + 34 * LAYER + 2560
 
