@@ -205,8 +205,8 @@ def test_devices_and_dtypes_are_listed(run):
     assert [one["name"] for one in json.loads(run("devices", "--format", "json"))] == list(DEVICES)
     assert json.loads(run("devices", "4090", "--format", "json"))[0]["flops"] == 165.2e12
     bits = {one["name"]: one["bits"] for one in json.loads(run("dtypes", "--format", "json"))}
-    # llama.cpp's Q4_K: 256 weights in 144 bytes; Q8_0: 32 in 34
-    assert (bits["bfloat16"], bits["q4_k"], bits["q8_0"]) == (16, 4.5, 8.5)
+    # llama.cpp: Q4_K has 256 weights in 144 bytes, Q8_0 32 in 34
+    assert (bits["bfloat16"], bits["q4_k_m"], bits["q8_0"]) == (16, 4.5, 8.5)
 
 
 @pytest.mark.parametrize(
