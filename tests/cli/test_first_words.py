@@ -214,7 +214,7 @@ def test_devices_and_dtypes_are_listed(run):
     [
         (["memory", "gpt2", "--device", "zzz"], "rtx4090"),
         (["memory", "gpt2", "--dtype", "zzz"], "q4_k"),
-        (["memory", "gpt2", "--kv-dtype", "int5"], "int"),
+        (["memory", "gpt2", "--kv-dtype", "int5"], "float32, bfloat16, float16, fp8, int8, int4, int2"),
         (["memory", "gpt2", "--mode", "train", "--optimizer", "zzz"], "adafactor"),
         (["devices", "rtx4091"], "nearest: rtx4090"),
     ],

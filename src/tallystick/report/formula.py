@@ -49,7 +49,8 @@ def show_formula(
         ]
         draw(Table(columns, rows, total=["total", "", "", "", exact(formula.value)]), out, style=style)
     for block in formula.blocks if steps else ():
-        whole = f" × {exact(block.layers)} = {exact(block.layers * block.parameters)}" if block.layers > 1 else ""
-        out.print(Text(f"one block of {block.block.replace('-', '–')}: {exact(block.parameters)}{whole}"))
+        if block.layers > 1:
+            whole = f"{exact(block.layers)} = {exact(block.layers * block.parameters)}"
+            out.print(Text(f"one block of {block.block.replace('-', '–')}: {exact(block.parameters)} × {whole}"))
     for note in formula.notes:
         out.print(Text(f"note: {note}", style="dim"))

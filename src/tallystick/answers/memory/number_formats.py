@@ -96,8 +96,9 @@ def cache_format_named(name: str) -> str:
     short = {"fp8": "float8_e4m3fn"}
     if name in CACHED:
         return name
-    found = format_named(short.get(name, name))
-    if found in PACKED or not found.startswith(("float", "bfloat")):
+    word = short.get(name, name).removeprefix("torch.").lower()
+    found = SHORT.get(word, word)
+    if found not in BITS or not found.startswith(("float", "bfloat")):
         raise BadInput(
             f"no cache holds keys and values in {quoted(name)}; expected one of {', '.join(CACHE_FORMATS)}",
             code="unknown-name",
