@@ -27,7 +27,8 @@ CORE = ("rich", "pygments", "markdown_it", "mdurl", "shtab")
 DRIVER = """
 import contextlib, io, json, sys, traceback
 import tallystick
-from tallystick.cli.main import COMMANDS, main
+from tallystick.cli.commands import COMMANDS
+from tallystick.cli.main import main
 
 def said(words):
     out, err = io.StringIO(), io.StringIO()
@@ -121,6 +122,11 @@ COMMANDS = {
     "generate folder --prompt a": "models",
     "evaluate folder notes.md": "models",
     "presets": "",
+    "devices": "",
+    "dtypes": "",
+    "help fit": "",
+    "count org/name": "hub",
+    "fit gpt2": "",
 }
 
 FUNCTIONS = {

@@ -190,8 +190,9 @@ def compute(
         sequence: tokens in a sequence; by default the number of learned positions, or 4,096.
         device: the device that computes, as for `memory`.
         **speed: ``tokens`` of a run, a number or a string such as ``"300B"``; its ``mode``,
-            ``"training"`` or ``"inference"``; and ``mfu``, a share of the device's peak, or
-            ``tokens_per_second``: see `tallystick.answers.compute.throughput.rate`.
+            ``"training"`` or ``"inference"``; ``devices``, their number; and ``mfu``, a share of
+            the device's peak, or ``tokens_per_second``: see
+            `tallystick.answers.compute.throughput.rate`.
 
     Raises:
         BadInput: if the source cannot be read, or an option makes no sense.
@@ -212,7 +213,7 @@ def compute(
     )
 
 
-def ties(source: Any, /, **overrides: Any) -> Ties:
+def ties(source: Any, /, *, part: str | None = None, **overrides: Any) -> Ties:
     """Return which tensors share storage, which should, and which ties were lost.
 
     Values are compared if the answer depends on them. A checkpoint's tensors are read in blocks,
@@ -220,6 +221,7 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
 
     Args:
         source: as for `count`, or a `Ledger`.
+        part: as for `count`.
         **overrides: as for `count`.
 
     >>> ties("gpt2").groups[0].names, ties("gpt2").verdict
@@ -232,7 +234,7 @@ def ties(source: Any, /, **overrides: Any) -> Ties:
     if isinstance(source, Ledger):
         return judge(source)
     with in_real_memory():  # values are compared
-        return judge(read(source, overrides, keep=True))
+        return judge(read(source, overrides, part, keep=True))
 
 
 def compare(a: Any, b: Any, /, **overrides: Any) -> Comparison:

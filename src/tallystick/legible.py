@@ -25,7 +25,7 @@ SPELLINGS = {
     **dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), "…": "...", "�": "?",
     **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u200a\u202f\u3000", " "), **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff", ""),
     "：": ":",
-    "✓": "ok", "✗": "x", "█": "#", **dict.fromkeys("▉▊▋", "="), **dict.fromkeys("▌▍▎▏", "-"),
+    "✓": "ok", "✗": "x", "█": "#", "░": ".", "├": "+", "└": "+", "│": ":", **dict.fromkeys("▉▊▋", "="), **dict.fromkeys("▌▍▎▏", "-"),
 }  # fmt: skip
 
 

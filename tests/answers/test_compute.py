@@ -384,6 +384,7 @@ def test_each_product_is_explained(capsys):
     assert "2 × 1,024 tokens × 12 × 768 × 2,304" in out
     assert "2 × 1 × 12 layers × 12 heads × 1,024 × 1,024 × 64" in out
     assert "source: Chowdhery et al. 2022, PaLM, appendix B" in out
-    assert "300.0B tokens of training: 256.3 EFLOP, 23.8 days on one device" in out
+    assert "300.0B tokens of training: 256.3 EFLOP" in out
+    assert "571 GPU-hours: 23.8 days on one device" in out
     assert main(["compute", "gpt2", "--format", "csv"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "part,product,formula,forward,backward"

@@ -422,7 +422,7 @@ def test_csv_and_markdown(capsys):
         (["--mode", "training", "--dtype", "fp8", "--precision", "master", "--lora", "4"], "LoRA's adapters are in float32"),
         (["--mode", "training", "--dtype", "float32", "--precision", "master"], "weights in 16 bits, not in float32"),
         (["--mode", "training", "--dtype", "float64", "--precision", "mixed"], "not in float64"),
-        (["--lora", "q_proj"], "--lora 'q_proj' is no rank"),
+        (["--lora", "q_proj"], "--lora: 'q_proj' is no rank"),
         (["--lora", "0"], "the rank of LoRA is 0"),
         (["--lora", "4", "c_atn"], "gpt2 has no linear layer called 'c_atn'; nearest: c_attn"),
         (["--device", "h10"], "no device is called 'h10'; nearest: h100"),

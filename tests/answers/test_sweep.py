@@ -73,7 +73,7 @@ def test_what_is_no_length_is_one_line(text):
 def test_one_length_where_one_is_asked_for(capsys):
     assert length("2k") == 2048
     assert main(["fit", "gpt2", "--device", "h100", "--sequence", "1,2"]) == 2
-    assert "one --sequence is asked for here" in capsys.readouterr().err
+    assert "--sequence takes one length here" in capsys.readouterr().err
     assert main(["compute", "gpt2", "--sequence", "1,2"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 

@@ -110,7 +110,7 @@ def test_paths_that_are_too_long(refused: Refused, path: str):
 
 def test_paths_to_nothing(refused: Refused):
     for path in ("./gpt2", "no/config.json", "no/model.safetensors", "/no/such/model.safetensors.index.json"):
-        assert refused("count", path) == f"{path.removeprefix('./')}: No such file or directory"
+        assert refused("count", path) == f"{path}: No such file or directory"
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -374,9 +374,9 @@ def test_dictionaries_that_are_no_config(source: Any):
     [
         ("n_layers=2", "gpt2 has no key 'n_layers' to set; nearest: n_layer"),
         ("zzz=2", "gpt2 has no key 'zzz' to set"),
-        ("n_layer", "--set 'n_layer' is not KEY=VALUE"),
-        ("=2", "--set '=2' is not KEY=VALUE"),
-        ("", "--set '' is not KEY=VALUE"),
+        ("n_layer", "--set: 'n_layer' is not KEY=VALUE"),
+        ("=2", "--set: '=2' is not KEY=VALUE"),
+        ("", "--set: '' is not KEY=VALUE"),
         ("n_layer=", "gpt2: n_layer is the string ''"),
         ("n_layer=two", "gpt2: n_layer is the string 'two'"),
         ("n_layer=-2", "gpt2: n_layer is -2"),
@@ -411,18 +411,29 @@ def test_a_breakdown_that_nobody_could_read(refused: Refused):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "required: COMMAND"),
-        (["cuont", "gpt2"], "invalid choice: 'cuont'"),
+        (["cuont", "gpt2"], "there is no command 'cuont'; nearest: count"),
+        (["vram", "gpt2"], "there is no command 'vram': did you mean tallystick memory"),
+        (["gpt3"], "there is no command 'gpt3'; for the model: tallystick count gpt2"),
+        (["help", "conut"], "there is no command 'conut'; nearest: count"),
         (["count"], "required: SOURCE"),
-        (["count", "gpt2", "gpt2"], "unrecognized arguments: gpt2"),
-        (["count", "gpt2", "--verbose"], "unrecognized arguments: --verbose"),
+        (["count", "gpt2", "gpt2"], "unexpected argument 'gpt2' (see tallystick count --help)"),
+        (["count", "gpt2", "n_layer=3"], "unexpected argument 'n_layer=3'; say --set n_layer=3"),
+        (
+            ["count", "gpt2", "--verbose"],
+            "there is no option '--verbose'; nearest: --set, --real (see tallystick count --help)",
+        ),
+        (["memory", "gpt2", "--batch-size=4"], "no option '--batch-size'; nearest: --batch"),
+        (["fit", "gpt2", "--devise", "h100"], "--device"),
         (["count", "gpt2", "--by", "colour"], "invalid choice: 'colour'"),
         (["count", "gpt2", "--format", "yaml"], "invalid choice: 'yaml'"),
         (["count", "gpt2", "--by"], "--by: expected one argument"),
-        (["count", "gpt2", "--set"], "--set: expected at least one argument"),
-        (["formula", "gpt2", "--format", "csv"], "invalid choice: 'csv'"),
-        (["formula", "gpt2", "--by", "role"], "unrecognized arguments"),
-        (["presets", "--gpt2"], "unrecognized arguments: --gpt2"),
+        (["count", "gpt2", "--set"], "--set: expected one argument"),
+        (["formula", "gpt2", "--format", "yaml"], "invalid choice: 'yaml'"),
+        (["formula", "gpt2", "--by", "role"], "there is no option '--by'"),
+        (["presets", "--gpt2"], "there is no option '--gpt2'"),
+        (["compute", "gpt2", "--mfu", "forty"], "'forty' is no share: write 0.4 or 40%"),
+        (["compute", "gpt2", "--device", "h100", "--mfu", "40"], "40 is more than the peak: write 40% or 0.4"),
+        (["memory", "--lora", "gpt2"], "--lora: 'gpt2' is no rank"),
         (["--print-completion", "perl"], "invalid choice: 'perl'"),
     ],
     ids=" ".join,

@@ -12,6 +12,10 @@ import pytest
 
 import tallystick
 from repository import ROOT
+from tallystick.answers.devices import DEVICES
+from tallystick.answers.fit_all import fit_all
+from tallystick.answers.memory.number_formats import known_formats
+from tallystick.answers.memory.sweep import sweep_dtypes
 from tallystick.cli.main import main
 from tallystick.live.survive import Survived
 from tallystick.live.survive import survive as run_survive
@@ -36,15 +40,23 @@ def of_a_checkpoint(*command):
 
 DERIVATION = "Token embedding: 50257 × 768 = 38,596,416\nTotal: 38,596,416 + 7 × 8 = 124\n? × 3 = 4"
 ANSWERS = {
-    "count": lambda: tallystick.count("gpt2").to_dict(by="tensor"),
+    "count": lambda: {
+        **tallystick.count("gpt2").to_dict(),
+        "rows": tallystick.count("gpt2").rows("tensor") + tallystick.count("gpt2").rows("module"),
+    },
     "formula": lambda: tallystick.formula("gpt2").to_dict(),
     "compare": lambda: tallystick.compare("gpt2", "gpt2-xl").to_dict(),
     "reconcile": lambda: tallystick.reconcile("gpt2", "163M").to_dict(),
     "check": lambda: tallystick.check(DERIVATION, against="gpt2").to_dict(),
-    "memory": lambda: tallystick.memory("gpt2", mode="training", device="h100").to_dict(),
-    "fit": lambda: tallystick.fit("gpt2", "h100").to_dict(),
+    "memory": lambda: [
+        tallystick.memory("gpt2", mode="training", device="h100").to_dict(),
+        sweep_dtypes(tallystick.count("gpt2"), ["int8"]).to_dict(),
+    ],
+    "fit": lambda: [tallystick.fit("gpt2", "h100").to_dict(), fit_all(tallystick.count("gpt2")).to_dict()],
     "compute": lambda: tallystick.compute("gpt2", device="h100", tokens="1B", mfu=0.4).to_dict(),
     "ties": lambda: tallystick.ties("gpt2").to_dict(),
+    "devices": DEVICES["h100"]._asdict,
+    "dtypes": lambda: [one._asdict() for one in known_formats()],
     "generate": lambda: of_a_checkpoint("generate"),
     "evaluate": lambda: of_a_checkpoint("evaluate", __file__),
     "survive": lambda: {
@@ -52,7 +64,7 @@ ANSWERS = {
         "rows": [{field.name: None for field in fields(Survived)}],
     },
 }
-VALUES_FOR_KEYS = {"symbols", "parts", "versions"}  # whose keys are the model's own
+VALUES_FOR_KEYS = {"symbols", "parts", "parts_at_peak", "versions"}  # whose keys are the model's own
 
 
 def keys_of(answer, inside=""):

@@ -402,6 +402,31 @@ MISBEHAVING = {
 }
 
 
+def test_a_name_that_is_nothing_here_is_a_repository_of_the_hub(
+    hub: Host, storage: Host, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(hub, storage, "org/name", contents(folder))
+    monkeypatch.chdir(tmp_path)
+    ledger = count("org/name")
+    same(ledger, count("hf://org/name"))
+    assert ledger.source == "hf://org/name"  # so that each answer says where it was read
+    assert any("fetched" in note for note in ledger.notes)
+    (tmp_path / "org").mkdir()  # a folder of that name: the path was meant
+    with pytest.raises(BadInput, match=r"^org/name: No such file or directory"):
+        count("org/name")
+
+
+def test_a_name_on_a_machine_without_the_hub_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert refused("org/name", capsys) == (
+        "there is no file or folder 'org/name'; on the hub: hf://org/name is not asked for: HF_HUB_OFFLINE is set"
+    )
+
+
 @pytest.mark.parametrize(("answer", "said"), MISBEHAVING.items(), ids=lambda one: getattr(one, "__name__", ""))
 def test_a_host_that_misbehaves_is_refused(
     host: Host, answer: Any, said: str, capsys: pytest.CaptureFixture[str]
@@ -646,7 +671,6 @@ def test_a_store_without_its_package_says_which(
         ("hf://org/name/../x", "names no repository"),
         ("hf:/org/name", "an address has two slashes after its colon, as hf://org/name"),
         ("hf:org", "an address has two slashes after its colon"),
-        ("org/name", "there is no file or folder 'org/name'; the hub's repository of that name is hf://org/name"),
         ("https://", "'https://' is no address of a file"),
         ("https://host:port/config.json", "is no address of a file"),
         ("https://host/con fig.json", "is no address of a file"),

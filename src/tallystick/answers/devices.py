@@ -159,7 +159,8 @@ def device_of(given: str | int | Mapping[str, Any] | Device, *, any_memory: bool
     if size is None:
         known = nearest(given, DEVICES) or f"; known: {', '.join(DEVICES)}"
         raise BadInput(
-            f"no device is called {quoted(given)}{known}; or say its memory, such as 24GB or 24GiB", code="unknown-name"
+            f"no device is called {quoted(given)}{known}; tallystick devices lists them; or give bytes, such as 24GB",
+            code="unknown-name",
         )
     if size < 1:
         raise BadInput(f"a device of {quoted(given)} holds nothing", code="bad-value")

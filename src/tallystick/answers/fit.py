@@ -79,6 +79,11 @@ class Fit:
     notes: tuple[str, ...]
 
     @property
+    def flags(self) -> tuple[str, ...]:
+        """The same changes as options of the command line: ``--kv-dtype fp8``."""
+        return tuple(f"--{name.replace('_', '-')} {value}" for name, value in self.options.items())
+
+    @property
     def fits(self) -> bool:
         """Whether the device holds the requested run."""
         return self.asked.total <= self.device.room
@@ -102,6 +107,7 @@ class Fit:
             "widest_dtype": self.dtype,
             "changes": list(self.changes),
             "options": self.options,
+            "flags": list(self.flags),
             "changed_bytes": self.changed.total if self.changed else None,
             "spread": asdict(self.spread) if self.spread else None,
             "notes": list(self.notes),
@@ -127,14 +133,8 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
     def total(**changed: Any) -> int:
         return memory(ledger, **{**options, **changed}).total
 
-    def largest(option: str, most: int) -> int | None:
-        if total(**{option: most}) == total(**{option: 1}):
-            return None if total(**{option: 1}) <= device.room else 0
-        return _largest(lambda value: total(**{option: value}) <= device.room, most)
-
-    longest = positions(ledger)
-    batch = largest("batch", MOST)
-    sequence = largest("sequence", longest or MOST)
+    batch = largest(lambda value: total(batch=value), device.room, MOST)
+    sequence = largest(lambda value: total(sequence=value), device.room, positions(ledger) or MOST)
     dtype = None
     if options.get("precision", "pure") == "pure" and options.get("lora") is None:
         dtype = next((name for name in WIDTHS[asked.mode] if total(dtype=name) <= device.room), None)
@@ -164,8 +164,26 @@ def _not_counted(device: Device) -> str:
     return f"not counted: {NOT_COUNTED}" if device.context else f"not counted: the driver's context, {NOT_COUNTED}"
 
 
-def _largest(fits: Callable[[int], bool], most: int) -> int:
-    """Return the largest value up to `most` that fits, or 0; `fits` must be monotonic."""
+def largest(total: Callable[[int], int], room: int, most: int) -> int | None:
+    """Return the largest value up to `most` whose bytes fit in `room`, or 0.
+
+    Args:
+        total: the bytes of a value; they never shrink as it grows.
+        room: the bytes available.
+        most: the largest value to try.
+
+    Returns:
+        The value; None if no value up to `most` takes more than 1 does.
+
+    >>> largest(lambda value: 10 * value, 75, 1000), largest(lambda value: 80, 75, 1000)
+    (7, 0)
+    """
+    if total(most) == total(1):
+        return None if total(1) <= room else 0
+    return _bisected(lambda value: total(value) <= room, most)
+
+
+def _bisected(fits: Callable[[int], bool], most: int) -> int:
     if not fits(1):
         return 0
     low, high = 1, 2  # low always fits

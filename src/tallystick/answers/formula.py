@@ -17,6 +17,7 @@ from tallystick.core.dims import Dim, expression_of
 from tallystick.core.entries import Axis, Entry
 from tallystick.core.expressions import Expression, keys
 from tallystick.core.ledger import Ledger
+from tallystick.core.module_tree import runs_of_layers
 from tallystick.core.notations import LATEX, NUMBERS, TEXT, write
 from tallystick.core.polynomials import collect, plus, times
 from tallystick.core.tensor_names import template_of
@@ -31,6 +32,15 @@ class Step:
     expression: str  # in config keys
     substituted: str  # the same expression with values
     value: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """A run of equal layers."""
+
+    block: str  # its modules: transformer.h.0-11
+    layers: int
+    parameters: int  # of one
 
 
 @dataclass(frozen=True)
@@ -49,10 +59,16 @@ class Formula:
     steps: tuple[Step, ...]
     text: str
     notes: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick formula``. Keys are a contract: added, never renamed."""
-        return {**asdict(self), "steps": [asdict(step) for step in self.steps], "notes": list(self.notes)}
+        return {
+            **asdict(self),
+            "steps": [asdict(step) for step in self.steps],
+            "blocks": [asdict(one) for one in self.blocks],
+            "notes": list(self.notes),
+        }
 
     def _repr_latex_(self) -> str:
         return f"${self.latex}$"
@@ -92,6 +108,7 @@ def formula(ledger: Ledger) -> Formula:
         steps=steps,
         text=write(whole, TEXT),
         notes=tuple(notes),
+        blocks=tuple(Block(*run) for run in runs_of_layers(described.parameters)),
     )
 
 

@@ -5,44 +5,53 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tallystick import count
-from tallystick.cli.options import add_command, add_format, add_part, add_source, print_json, print_page, settings_of
+from tallystick.cli.options import add_command, add_part, add_source, ledger_of, whole
+from tallystick.cli.output import add_format, print_answer, print_json, print_page
+from tallystick.errors import BadInput
 
 EXAMPLES = """\
 examples:
   tallystick count llama-3-8b
-  tallystick count gpt2 --set tie_word_embeddings=false n_layer=24
-  tallystick count config.json --by layer
+  tallystick count gpt2 --set tie_word_embeddings=false --set n_layer=24
+  tallystick count deepseek-v3 --depth 3            module tree, layers folded
   tallystick count ./checkpoint --by tensor --format csv
-  tallystick count model.safetensors --format json
-  tallystick count hf://org/name@main               a repository of the hub, by its headers alone
-  tallystick count gpt2 --format html > gpt2.html   a page of its own, with a picture
-  tallystick count my_model:build                   an nn.Module that your own code builds
+  tallystick count org/name                         from the hub, headers only
+  tallystick count hf://org/name@main
+  tallystick count gpt2 --format html > gpt2.html   a page with a picture
+  tallystick count my_model:build                   your own nn.Module
 """
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = add_command(commands, "count", "how many parameters, and where", EXAMPLES)
+    command = add_command(commands, "count", EXAMPLES)
     add_source(command)
     add_part(command)
-    command.add_argument("--by", choices=("role", "layer", "tensor", "dtype"), help="what to break the count down by")
-    add_format(command, "table", "json", "csv", "markdown", "html")
+    command.add_argument(
+        "--by",
+        choices=("role", "layer", "module", "tensor", "dtype"),
+        help="how to break the count down (default: role); module: a tree, equal layers folded",
+    )
+    command.add_argument("--depth", metavar="N", type=whole, help="levels of the module tree (implies --by module)")
+    add_format(command)
     command.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    ledger = count(options.source, part=options.part, **settings_of(options.settings))
+    by, depth = options.by, options.depth
+    if depth is not None:
+        if by not in (None, "module") or depth < 1:
+            raise BadInput("--depth is a number of levels from 1 on, of --by module", code="conflicting-options")
+        by = "module"
+    ledger = ledger_of(options)
     if options.format == "json":
-        print_json(ledger.to_dict(by=options.by))
-        return 0
-    if options.format == "html":
+        print_json(ledger.to_dict(by=by, depth=depth))
+    elif options.format == "html":
         from tallystick.report.page import count_page
 
-        print_page(count_page(ledger, by=options.by or "role"))
-        return 0
-    from tallystick.report.count import show_count
-    from tallystick.report.table import console
+        print_page(count_page(ledger, by=by or "role", depth=depth))
+    else:
+        from tallystick.report.count import show_count
 
-    show_count(ledger, console(), by=options.by or "role", style=options.format)
+        print_answer(options.format, show_count, ledger, by=by or "role", depth=depth)
     return 0

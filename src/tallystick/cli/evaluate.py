@@ -9,30 +9,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tallystick.cli.options import add_checkpoint, add_command, add_format, print_json, text_model, whole
+from tallystick.cli.options import add_checkpoint, add_command, text_model, whole
+from tallystick.cli.output import add_format, print_answer, print_json
 
 EXAMPLES = """\
-The text is read in windows of --context tokens, of which the last --stride are scored: each token once.
+The text is read in windows of --context tokens. The last --stride tokens of
+each window are scored, so that each token is scored once.
 
 examples:
   tallystick evaluate ./checkpoint text.txt
-  tallystick evaluate ./checkpoint text.txt --context 1024 --stride 1024    twice as fast, with less to go on from
+  tallystick evaluate ./checkpoint text.txt --context 1024 --stride 1024
   tallystick evaluate ./checkpoint data.bin --tokenizer bytes --format json
 """
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = add_command(commands, "evaluate", "how well a checkpoint predicts a text", EXAMPLES)
+    command = add_command(commands, "evaluate", EXAMPLES)
     add_checkpoint(command)
-    command.add_argument("file", metavar="FILE", help="a text in UTF-8; of any bytes where the tokens are bytes")
+    command.add_argument("file", metavar="FILE", help="a UTF-8 text; any file if the tokens are bytes")
     command.add_argument(
-        "--context", type=whole, metavar="N", help="tokens read at once; default: all positions, or 2048"
+        "--context", type=whole, metavar="N", help="window in tokens (default: all positions, or 2048)"
     )
     command.add_argument(
-        "--stride", type=whole, metavar="N", help="tokens scored at once; default: half of the context"
+        "--stride", type=whole, metavar="N", help="tokens scored per window (default: half of the context)"
     )
-    add_format(command, "table", "json", "markdown")
+    add_format(command)
     command.set_defaults(run=_run)
 
 
@@ -58,9 +60,8 @@ def _run(options: argparse.Namespace) -> int:
         print_json({"source": options.checkpoint, "file": options.file, **score.to_dict()})
         return 0
     from tallystick.report.score import show_score
-    from tallystick.report.table import console
 
-    show_score(score, f"{options.checkpoint} on {options.file}", console(), style=options.format)
+    print_answer(options.format, show_score, score, f"{options.checkpoint} on {options.file}", title=options.checkpoint)
     return 0
 
 

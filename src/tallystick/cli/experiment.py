@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tallystick.cli.options import add_command, add_format, add_settings, print_json, settings_of, whole
+from tallystick.cli.options import add_command, add_settings, settings_of, whole
+from tallystick.cli.output import add_format, print_json
 from tallystick.errors import BadInput
 from tallystick.extras import needed
 
 EXAMPLES = """\
 examples:
-  tallystick experiment tying                              a quarter of an hour on one core
+  tallystick experiment tying                       15 minutes on one core
   tallystick experiment tying --steps 300 --seeds 3 --out runs/tying
 """
 # Small enough for about a minute per run. The embedding is a large share of the parameters, as in
@@ -31,12 +32,12 @@ RUN = {
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = add_command(commands, "experiment", "what tying does to a small decoder, seen on this machine", EXAMPLES)
-    command.add_argument("which", choices=("tying",), help="the same decoder tied, untied, and untied but narrower")
-    command.add_argument("--steps", type=whole, default=1000, metavar="N", help="of each run; default: 1000")
-    command.add_argument("--seeds", type=whole, default=5, metavar="K", help="runs of each variant; default: 5")
-    command.add_argument("--out", default="experiment", metavar="FOLDER", help="for the runs, the page and its picture")
-    add_settings(command, "--set", "keys of the runs, as for train", to="settings")
+    command = add_command(commands, "experiment", EXAMPLES)
+    command.add_argument("which", choices=("tying",), help="train a decoder tied, untied, and untied but narrower")
+    command.add_argument("--steps", type=whole, default=1000, metavar="N", help="steps of each run (default: 1000)")
+    command.add_argument("--seeds", type=whole, default=5, metavar="K", help="runs of each variant (default: 5)")
+    command.add_argument("--out", default="experiment", metavar="FOLDER", help="folder for runs, page and plot")
+    add_settings(command, "--set", "a key of the runs, as for train: --set batch=32; repeatable", to="settings")
     add_format(command, "markdown", "json")
     command.set_defaults(run=_run)
 

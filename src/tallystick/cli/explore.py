@@ -18,10 +18,10 @@ examples:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = add_command(commands, "explore", "a page in the browser to explore a model in", EXAMPLES)
-    add_source(command, without="gpt2 is shown")
-    command.add_argument("--port", metavar="N", type=whole, default=0, help="of this machine (default: a free one)")
-    command.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+    command = add_command(commands, "explore", EXAMPLES)
+    add_source(command, without="gpt2")
+    command.add_argument("--port", metavar="N", type=whole, default=0, help="port to serve on (default: a free one)")
+    command.add_argument("--no-browser", action="store_true", help="print the address; open no browser")
     command.set_defaults(run=_run)
 
 

@@ -5,62 +5,48 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tallystick import count, formula
-from tallystick.cli.options import add_command, add_format, add_part, add_source, print_json, settings_of
-from tallystick.errors import BadInput, quoted
+from tallystick import formula
+from tallystick.cli.options import add_command, add_part, add_source, ledger_of, setting, settings_of
+from tallystick.cli.output import TABLES, add_format, print_answer, print_json
 
 EXAMPLES = """\
 examples:
   tallystick formula gpt2
-  tallystick formula config.json --steps            each product with its numbers
+  tallystick formula config.json --steps            each product, in numbers
   tallystick formula deepseek-v3 --latex
-  tallystick formula my_model:build --vary n_embd=64:256 n_layer=1:4     of a model that nobody described
+  tallystick formula my_model:build --vary n_embd=64:256 --vary n_layer=1:4
 """
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = add_command(commands, "formula", "the closed form of the count, in the config's keys", EXAMPLES)
+    command = add_command(commands, "formula", EXAMPLES)
     add_source(command)
     add_part(command)
     command.add_argument("--steps", action="store_true", help="show each product with its numbers")
-    command.add_argument("--latex", action="store_true", help="print LaTeX alone")
+    command.add_argument("--latex", action="store_true", help="print only LaTeX")
     command.add_argument(
         "--vary",
         metavar="ARG=VALUES",
-        action="extend",
-        nargs="+",
-        help="arguments of a factory and the values at which to build it: n_embd=64:256 n_layer=1:9:2 n_head=1,2,4 bias=true,false",
+        action="append",
+        type=setting,
+        help="values of a factory's argument: n_embd=64:256, n_layer=1:9:2, n_head=1,2,4, bias=true,false; repeatable",
     )
-    add_format(command, "text", "json")
+    add_format(command, *TABLES, "text")
     command.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     source, settings = options.source, settings_of(options.settings)
     if options.part:
-        source, settings = count(source, part=options.part, **settings), {}
-    answer = formula(source, vary=_varied(options.vary), **settings)
+        source, settings = ledger_of(options), {}
+    varied = None if options.vary is None else dict(word.split("=", 1) for word in options.vary)
+    answer = formula(source, vary=varied, **settings)
     if options.format == "json":
         print_json(answer.to_dict())
         return 0
     from tallystick.report.formula import show_formula
-    from tallystick.report.table import console
 
-    show_formula(answer, console(), steps=options.steps, latex=options.latex)
+    style = "table" if options.format == "text" else options.format
+    print_answer(style, show_formula, answer, steps=options.steps, latex=options.latex)
     return 0
-
-
-def _varied(words: list[str] | None) -> dict[str, str] | None:
-    if words is None:
-        return None
-    varied = {}
-    for word in words:
-        argument, equals, values = word.partition("=")
-        if not equals or not argument:
-            raise BadInput(
-                f"--vary {quoted(word)} is not ARG=VALUES, such as n_layer=1:4 (SOURCE goes before --vary)",
-                code="bad-value",
-            )
-        varied[argument] = values
-    return varied

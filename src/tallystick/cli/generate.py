@@ -10,40 +10,51 @@ from dataclasses import asdict
 from typing import Any
 
 from tallystick.cli import streams
-from tallystick.cli.options import add_checkpoint, add_command, add_format, print_json, text_model, whole
+from tallystick.cli.options import add_checkpoint, add_command, text_model, whole
+from tallystick.cli.output import add_format, print_json
 
 EXAMPLES = """\
-Without --temperature the most probable token is taken, unless a filter or a seed says that tokens are to be drawn: then
-it is 1. With several prompts, which are read as one batch, each text is printed when all are written.
+Without --temperature the most probable token is taken. A filter or a seed sets
+the temperature to 1. Several prompts are one batch, printed at the end.
 
 examples:
-  tallystick generate ./checkpoint --prompt "Once upon a time" --tokens 50
-  tallystick generate ./checkpoint --prompt Hello --temperature 0.8 --top-p 0.95 --seed 1
-  tallystick generate ./checkpoint --prompt "Q: why?" --stop Q: --format json
+  tallystick generate ./checkpoint --prompt Once --tokens 50
+  tallystick generate ./checkpoint --prompt Hello --top-p 0.95 --seed 1
+  tallystick generate ./checkpoint --prompt Q: --stop Q: --format json
 """
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = add_command(commands, "generate", "text from a checkpoint, as it is written", EXAMPLES)
+    command = add_command(commands, "generate", EXAMPLES)
     add_checkpoint(command)
     command.add_argument(
-        "--prompt", action="append", help="to go on from, once or several times; default: the beginning of a text"
-    )
-    command.add_argument("--tokens", type=whole, metavar="N", help="to write at most; default: 100, or what fits")
-    command.add_argument("--temperature", type=float, metavar="T", help="0 takes the most probable token")
-    command.add_argument("--top-k", type=whole, metavar="K", help="draw from the K most probable tokens")
-    command.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest that have P of the probability")
-    command.add_argument("--min-p", type=float, metavar="P", help="draw from those P times as probable as the best")
-    command.add_argument(
-        "--repetition-penalty", type=float, default=1.0, metavar="X", help="above 1 makes what has come less probable"
-    )
-    command.add_argument("--stop", action="append", default=[], metavar="TEXT", help="ends the text; may be repeated")
-    command.add_argument(
-        "--seed", type=whole, metavar="N", help="of the draws; default: a new one each time, which is said"
+        "--prompt", action="append", help="text to continue; repeatable (default: the start of a text)"
     )
     command.add_argument(
-        "--compile", action="store_true", help="compile the step of one token first: for a CUDA device and a long text"
+        "--tokens", type=whole, metavar="N", help="most tokens to generate (default: 100, or what fits)"
+    )
+    command.add_argument(
+        "--temperature", type=float, metavar="T", help="sampling temperature; 0 takes the most probable token"
+    )
+    command.add_argument("--top-k", type=whole, metavar="K", help="sample from the K most probable tokens")
+    command.add_argument(
+        "--top-p", type=float, metavar="P", help="sample from the fewest tokens with total probability P"
+    )
+    command.add_argument(
+        "--min-p", type=float, metavar="P", help="sample from tokens at least P times as probable as the best"
+    )
+    command.add_argument(
+        "--repetition-penalty",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="above 1 makes repeated tokens less probable (default: 1)",
+    )
+    command.add_argument("--stop", action="append", default=[], metavar="TEXT", help="stop at this text; repeatable")
+    command.add_argument("--seed", type=whole, metavar="N", help="random seed (default: a new one, which is printed)")
+    command.add_argument(
+        "--compile", action="store_true", help="compile the decoding step; pays off for long texts on CUDA"
     )
     add_format(command, "text", "json")
     command.set_defaults(run=_run)

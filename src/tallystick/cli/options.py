@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tallystick import count
+from tallystick.cli.commands import SUMMARIES
+from tallystick.cli.parser import Parser
 from tallystick.core.config import LARGEST
+from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.extras import needing
 
 SOURCE_HELP = (
-    "a preset (tallystick presets), a config.json or a folder with one, a JSON or TOML file of nanoGPT-style or "
-    "book-style keys, a .safetensors file, a *.safetensors.index.json, any of these as hf://org/name, https://…, s3://… or "
-    "gs://…, of which headers alone are fetched, or package.module:factory"
+    "a preset (tallystick presets), a config.json, a checkpoint file or folder, org/name on the hub, an address "
+    "(hf://, https://, s3://, gs://; only file headers are downloaded), or package.module:factory"
 )
-_UNSEEN = re.compile(r"[^\x20-\x7e\n]")
 MOST_LENGTHS = 200  # sequence lengths in one sweep
 MOST_DIGITS = 12  # digits of a length
+MODES = {"train": "training", "infer": "inference"}
 
 
-def add_command(commands: Any, name: str, summary: str, examples: str | None = None) -> argparse.ArgumentParser:
+def add_command(commands: Any, name: str, examples: str | None = None) -> Parser:
     """Add a command with its own help to the parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    summary = SUMMARIES[name]
+    parser: Parser = commands.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
@@ -38,16 +40,14 @@ def add_command(commands: Any, name: str, summary: str, examples: str | None = N
 
 def add_source(command: argparse.ArgumentParser, *, without: str = "") -> None:
     """Add SOURCE and --set; `without` says what is used if SOURCE is left out."""
-    text = f"{SOURCE_HELP}; without it {without}" if without else SOURCE_HELP
+    text = f"{SOURCE_HELP}; default: {without}" if without else SOURCE_HELP
     command.add_argument("source", metavar="SOURCE", help=text, nargs="?" if without else None)
-    add_settings(
-        command,
-        "--set",
-        "config keys to set over the source's, or arguments of a factory: --set n_layer=24 n_embd=1024",
-        to="settings",
-    )
+    add_settings(command, "--set", f"override {SET_HELP}", to="settings")
     if not without:
         add_real(command)
+
+
+SET_HELP = "a config value, or a factory's argument: --set n_layer=24; repeatable"
 
 
 def add_real(command: argparse.ArgumentParser) -> None:
@@ -55,32 +55,50 @@ def add_real(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--real",
         action="store_true",
-        help="build a factory's model in real memory (default: on the meta device, where that gives the same tensors)",
+        help="build a factory's model in real memory (default: on the meta device, if the tensors are the same)",
     )
 
 
 def add_part(command: argparse.ArgumentParser) -> None:
     """Add the option that chooses a part of the source."""
     command.add_argument(
-        "--part",
-        choices=("text",),
-        help="text: the language model alone of one that also sees or hears (default: the whole)",
+        "--part", choices=("text",), help="text: only the language model of a multimodal model (default: all of it)"
     )
 
 
 def add_settings(command: argparse.ArgumentParser, option: str, what: str, *, to: str) -> None:
-    """Add an option that takes KEY=VALUE once or several times, for `settings_of`."""
-    command.add_argument(option, metavar="KEY=VALUE", action="extend", nargs="+", default=[], dest=to, help=what)
+    """Add an option that takes one KEY=VALUE and may be repeated, for `settings_of`."""
+    command.add_argument(option, metavar="KEY=VALUE", action="append", type=setting, default=[], dest=to, help=what)
 
 
-def add_format(command: argparse.ArgumentParser, default: str, *others: str) -> None:
-    """Add the option for the output format."""
-    command.add_argument("--format", choices=(default, *others), default=default, help=f"default: {default}")
+def setting(text: str) -> str:
+    """Check that a word is KEY=VALUE (argparse's `type`)."""
+    key, equals, _ = text.partition("=")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not KEY=VALUE, such as n_layer=24")
+    return text
+
+
+def mode(text: str) -> str:
+    """Return the mode that a word means (argparse's `type`): `train` is training."""
+    return MODES.get(text, text)
+
+
+def share(text: str) -> float:
+    """Parse a share (argparse's `type`): ``0.4`` or ``40%``."""
+    number = text.strip()
+    try:
+        value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no share: write 0.4 or 40%") from None
+    if 1 < value <= 100:
+        raise argparse.ArgumentTypeError(f"{text} is more than the peak: write {text}% or {value / 100:g}")
+    return value
 
 
 DEVICE_HELP = (
-    "h100, a100-80gb, rtx4090 (or 4090) and others; bytes such as 24GB or 24GiB; auto for this machine's; or a JSON or TOML file"
-    " of figures: memory, flops, bandwidth, watts"
+    "a name (tallystick devices), such as h100 or 4090; bytes, such as 24GB; auto: this machine's; or a JSON or TOML "
+    "file with memory, flops, bandwidth, watts"
 )
 
 
@@ -140,11 +158,15 @@ def add_checkpoint(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "checkpoint",
         metavar="CHECKPOINT",
-        help="a folder with config.json, weights and a tokenizer, a repository of the hub, nanoGPT's ckpt.pt or llama2.c's .bin",
+        help="a folder with config.json, weights and tokenizer, org/name on the hub, nanoGPT's ckpt.pt, or llama2.c's .bin",
     )
-    command.add_argument("--tokenizer", metavar="PATH", help="bytes, or where one is; default: beside the weights")
-    command.add_argument("--dtype", help="of the model, such as bfloat16; default: as stored")
-    command.add_argument("--device", metavar="DEVICE", help="such as cpu or cuda:1; default: cuda where there is one")
+    command.add_argument(
+        "--tokenizer", metavar="PATH", help="tokenizer folder or file, or bytes (default: next to the weights)"
+    )
+    command.add_argument("--dtype", help="dtype of the model, such as bfloat16 (default: as stored)")
+    command.add_argument(
+        "--device", metavar="DEVICE", help="PyTorch device, such as cpu or cuda:1 (default: cuda if available)"
+    )
 
 
 def text_model(options: argparse.Namespace) -> Any:
@@ -158,12 +180,10 @@ def text_model(options: argparse.Namespace) -> Any:
 
 
 def settings_of(settings: list[str]) -> dict[str, Any]:
-    """Parse ``--set`` values as JSON if they are JSON (24, false, null), otherwise as words."""
+    """Parse KEY=VALUE words, whose values are JSON (24, false, null) or else words."""
     values: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or not key:
-            raise BadInput(f"--set {quoted(setting)} is not KEY=VALUE (SOURCE goes before --set)", code="bad-value")
+    for word in settings:
+        key, _, text = word.partition("=")
         try:
             values[key] = json.loads(text)
         except (ValueError, RecursionError):
@@ -171,19 +191,6 @@ def settings_of(settings: list[str]) -> dict[str, Any]:
     return values
 
 
-def print_json(answer: object) -> None:
-    """Print an answer's ``to_dict`` as one JSON document."""
-    in_ascii = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
-    for piece in json.JSONEncoder(indent=2, ensure_ascii=in_ascii).iterencode(answer):
-        sys.stdout.write(_UNSEEN.sub(_escaped, piece))
-    sys.stdout.write("\n")
-
-
-def _escaped(found: re.Match[str]) -> str:
-    """Return a control character as a JSON escape."""
-    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
-
-
-def print_page(text: str) -> None:
-    """Print an HTML page in ASCII with numeric references, valid in any encoding."""
-    sys.stdout.write(text.encode("ascii", "xmlcharrefreplace").decode())
+def ledger_of(options: argparse.Namespace, source: str | None = None) -> Ledger:
+    """Return the ledger of SOURCE, with --part and --set."""
+    return count(source or options.source, part=options.part, **settings_of(options.settings))

@@ -6,17 +6,22 @@ import argparse
 from typing import Any
 
 from tallystick import count
-from tallystick.cli.options import add_command, add_format, print_json
+from tallystick.cli.options import add_command
+from tallystick.cli.output import add_format, print_answer, print_json
 from tallystick.errors import BadInput, nearest, quoted
+
+EXAMPLES = """\
+examples:
+  tallystick presets
+  tallystick presets qwen 30b
+"""
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = add_command(commands, "presets", "the models that it knows by name, with counts and bytes")
-    command.add_argument(
-        "words", metavar="WORD", nargs="*", help="only those whose name or family has it, as in qwen 30b"
-    )
-    add_format(command, "table", "json", "csv", "markdown")
+    command = add_command(commands, "presets", EXAMPLES)
+    command.add_argument("words", metavar="WORD", nargs="*", help="only names or families with these words")
+    add_format(command)
     command.set_defaults(run=_run)
 
 
@@ -48,7 +53,6 @@ def _run(options: argparse.Namespace) -> int:
         print_json(rows)
         return 0
     from tallystick.report.presets import show_presets
-    from tallystick.report.table import console
 
-    show_presets(rows, console(), style=options.format)
+    print_answer(options.format, show_presets, rows, title="Presets")
     return 0

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tallystick.cli.options import add_command, add_format, add_settings, print_json, settings_of
+from tallystick.cli.options import add_command, add_settings, settings_of
+from tallystick.cli.output import add_format, print_json
 from tallystick.extras import needed
 
 if TYPE_CHECKING:
@@ -18,30 +19,30 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  tallystick train --set preset=nano                           minutes on a CPU, on Python's own sources
-  tallystick train --config run.toml --set steps=2000 batch=16
-  tallystick train --config run.toml --resume auto             on from the newest checkpoint
-  tallystick train --set source=./checkpoint pretrained=true data=texts out=tuned
+  tallystick train --set preset=nano                minutes on a CPU
+  tallystick train --config run.toml --set steps=2000 --set batch=16
+  tallystick train --config run.toml --resume auto  continue from the newest
+  tallystick train --set source=./checkpoint --set pretrained=true
   torchrun --nproc-per-node 2 -m tallystick train --config run.toml
 """
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = add_command(commands, "train", "a decoder from scratch, or further from a checkpoint", EXAMPLES)
-    command.add_argument("--config", metavar="FILE.toml", help="keys of the run; those of the model in a table [model]")
+    command = add_command(commands, "train", EXAMPLES)
+    command.add_argument("--config", metavar="FILE.toml", help="keys of the run; keys of the model in a table [model]")
     add_settings(
         command,
         "--set",
-        "keys over the file's: preset (nano, shakespeare-char, gpt2-124m), source, data, tokenizer, steps, batch, sequence,"
-        " learning_rate, out, seed and others; model.KEY for one of the model",
+        "override a key: preset (nano, shakespeare-char, gpt2-124m), source, data, tokenizer, steps, batch, sequence,"
+        " learning_rate, out, seed and others; model.KEY is a key of the model; repeatable",
         to="settings",
     )
     command.add_argument(
         "--resume",
         default="never",
         metavar="WHAT",
-        help="auto: on from the newest whole checkpoint in out; a checkpoint's path: from that one (default: never)",
+        help="auto: continue from the newest complete checkpoint in out; or the path of a checkpoint (default: never)",
     )
     add_format(command, "text", "json")
     command.set_defaults(run=_run)

@@ -21,6 +21,7 @@ from tallystick.core.entries import (
     total_of,
 )
 from tallystick.core.evidence import Evidence, Fetched
+from tallystick.core.module_tree import module_rows
 from tallystick.core.tensor_names import layer_of
 from tallystick.errors import BadInput
 from tallystick.extras import needing
@@ -227,11 +228,14 @@ class Ledger:
                 counts[key] = counts.get(key, 0) + entry.unique
         return counts
 
-    def rows(self, what: str) -> list[dict[str, Any]]:
+    def rows(self, what: str, depth: int | None = None) -> list[dict[str, Any]]:
         """Return the rows of a breakdown by `what`, as in `by`, with shares of the total.
 
         Rows of single tensors also hold shape, role, dtype and the tensor that shares storage.
+        ``"module"`` gives the module tree, with equal adjacent layers folded, down to `depth`.
         """
+        if what == "module":
+            return module_rows(self.parameters, depth)
         total = self.total
         if what != "tensor":
             rows: list[dict[str, Any]] = [
@@ -259,7 +263,7 @@ class Ledger:
 
     # -- output -----------------------------------------------------------------------------------
 
-    def to_dict(self, by: str | None = None) -> dict[str, Any]:
+    def to_dict(self, by: str | None = None, depth: int | None = None) -> dict[str, Any]:
         """Return the JSON of ``tallystick count``. Keys may be added, never renamed."""
         out: dict[str, Any] = {
             "source": self.source,
@@ -278,7 +282,7 @@ class Ledger:
         if self.described is not None:
             out["mismatches"] = {kind: list(names) for kind, names in self.mismatches.items()}
         if by is not None:
-            out["rows"] = self.rows(by)
+            out["rows"] = self.rows(by, depth)
         return out
 
     def to_pandas(self, by: str = "tensor") -> pandas.DataFrame:

@@ -25,6 +25,9 @@ def show_check(answer: Check, out: Console, *, style: str = "table") -> None:
         out: where to print.
         style: as for `draw`.
     """
+    if style == "csv":
+        draw(_equations(answer), out, style=style)
+        return
     out.print(Text(f"{answer.source}: {_sentence(answer)}", style="bold green" if answer.correct else "bold red"))
     if style == "table":
         show_lines(answer, out)

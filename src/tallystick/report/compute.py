@@ -91,13 +91,19 @@ def _rate(rate: Rate) -> list[str]:
         most = "at most " if rate.mfu == 1 else ""
         lines.append(f"{most}{rate.tokens_per_second:,.0f} tokens a second in {rate.mode}{share}")
     if rate.tokens is not None and rate.flops is not None:
-        line = f"{rough(rate.tokens)} tokens of {rate.mode}: {in_flops(rate.flops)}"
-        if rate.seconds is not None:
-            line += f", {_duration(rate.seconds)} on one device"
-        if rate.joules is not None:
-            line += f", {rate.joules / 3.6e6:,.1f} kWh at its full power"
-        lines.append(line)
+        lines.append(f"{rough(rate.tokens)} tokens of {rate.mode}: {in_flops(rate.flops)}")
+    if rate.seconds is not None and rate.device_hours is not None:
+        kind = "device" if rate.device is None else "TPU" if rate.device.startswith("tpu") else "GPU"
+        lines.append(f"{_hours(rate.device_hours)} {kind}-hours: {_duration(rate.seconds)} on one device")
+    if rate.wall_seconds is not None and rate.devices > 1:
+        lines.append(f"{_duration(rate.wall_seconds)} on {rate.devices:,} devices, without losses from communication")
+    if rate.joules is not None:
+        lines.append(f"{rate.joules / 3.6e6:,.1f} kWh at its full power")
     return lines
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
 
 
 def _duration(seconds: float) -> str:

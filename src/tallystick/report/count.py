@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -10,21 +10,25 @@ from rich.text import Text
 
 from tallystick.core.entries import Tie
 from tallystick.core.ledger import Ledger
+from tallystick.report.branches import branches
 from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, in_bytes, percent, rough
 from tallystick.report.table import draw
 
 
-def show_count(ledger: Ledger, out: Console, *, by: str = "role", style: str = "table") -> None:
+def show_count(
+    ledger: Ledger, out: Console, *, by: str = "role", depth: int | None = None, style: str = "table"
+) -> None:
     """Print the count, its breakdown, the ties and the notes.
 
     Args:
         ledger: the model.
         out: where to print.
-        by: grouping: ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``.
+        by: grouping: ``"role"``, ``"layer"``, ``"module"``, ``"tensor"`` or ``"dtype"``.
+        depth: levels of the module tree; None shows all.
         style: as for `draw`.
     """
-    table = _breakdown(ledger, by, machine=style == "csv")
+    table = _breakdown(ledger, by, depth, machine=style == "csv")
     if style == "csv":
         draw(table, out, style=style)
         return
@@ -68,12 +72,14 @@ def _other_totals(totals: Mapping[str, int | None]) -> list[str]:
     return lines
 
 
-def _breakdown(ledger: Ledger, by: str, *, machine: bool) -> Table:
-    rows = ledger.rows(by)
+def _breakdown(ledger: Ledger, by: str, depth: int | None, *, machine: bool) -> Table:
+    rows = ledger.rows(by, depth)
     if machine:
         columns = [Column(name) for name in rows[0]] if rows else [Column(by)]
         return Table(columns, [[_cell(value) for value in row.values()] for row in rows])
     shares = [row["share"] for row in rows]
+    if by == "module":
+        return _tree(rows, ledger.total)
     if by == "tensor":
         columns = [Column("tensor"), Column("shape", True), Column("role"), Column("dtype"), Column("parameters", True)]
         cells = [
@@ -88,6 +94,22 @@ def _breakdown(ledger: Ledger, by: str, *, machine: bool) -> Table:
         cells = [[*cell, in_bytes(row["bytes"])] for cell, row in zip(cells, rows, strict=True)]
         total.append(in_bytes(sum(row["bytes"] for row in rows)))
     return Table(columns, cells, shares, total)
+
+
+def _tree(rows: Sequence[Mapping[str, Any]], total: int) -> Table:
+    """Return one row per module under its parent; runs of equal layers are one row."""
+    names = branches([row["depth"] for row in rows])
+    cells = []
+    for branch, row in zip(names, rows, strict=True):
+        name = f"{row['name'].replace('-', '–')} ×{row['run']:,}" if row["run"] > 1 else row["name"]
+        shared = f"= {row['shares_with']}" if row["shares_with"] else exact(row["parameters"])
+        of_one = exact(row["of_one"]) if row["copies"] > 1 else ""
+        cells.append([branch + name, of_one, shared, percent(row["share"])])
+    columns = [Column("module"), Column("of one", True), Column("parameters", True), Column("share", True)]
+    table = Table(
+        columns, cells, [row["share"] for row in rows], ["total", "", exact(total), percent(1.0 if total else 0.0)]
+    )
+    return table._replace(narrower=[table.only("module", "of one", "parameters")])
 
 
 def _shared(row: Mapping[str, Any]) -> str:

@@ -23,6 +23,11 @@ def show_formula(
         latex: whether to print only LaTeX.
         style: as for `draw`.
     """
+    if style == "csv":
+        fields = ("role", "what", "expression", "substituted", "value")
+        rows = [[str(getattr(step, name)) for name in fields] for step in formula.steps]
+        draw(Table([Column(name) for name in fields], rows), out, style=style)
+        return
     if latex:
         out.print(Text(formula.latex))
         return
@@ -43,5 +48,9 @@ def show_formula(
             for step in formula.steps
         ]
         draw(Table(columns, rows, total=["total", "", "", "", exact(formula.value)]), out, style=style)
+    for block in formula.blocks if steps else ():
+        if block.layers > 1:
+            whole = f"{exact(block.layers)} = {exact(block.layers * block.parameters)}"
+            out.print(Text(f"one block of {block.block.replace('-', '–')}: {exact(block.parameters)} × {whole}"))
     for note in formula.notes:
         out.print(Text(f"note: {note}", style="dim"))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.devices import Device
-from tallystick.answers.fit import Fit
 from tallystick.answers.memory.lines import Line
 from tallystick.answers.memory.memory import Memory
 from tallystick.answers.memory.sweep import Sweep
 from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, giga, in_giga, percent
 from tallystick.report.table import draw
+from tallystick.report.usage import show_usage
 
 
 def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: str = "table") -> None:
@@ -36,13 +38,17 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
     out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; fullest at: {peak.phase}"))
     if answer.per_token is not None:
         out.print(Text(f"{lead}each token of a sequence adds {exact(answer.per_token)} bytes to the cache"))
+    if answer.largest_layer is not None:
+        largest = answer.largest_layer
+        out.print(Text(f"{lead}largest layer: {largest.name}, {in_giga(largest.bytes)}"))
     if answer.device is not None:
         verdict, style_of = ("fits", "green") if answer.fits else ("does not fit", "red")
         share = percent(peak.bytes / answer.device.room)
         out.print(
             Text(f"{lead}{verdict} {answer.device.name}: {share} of {in_giga(answer.device.room)}", style=style_of)
         )
-        _show_room(answer.device, out, lead)
+        show_usage(peak.bytes, answer.device.room, out)
+        show_room(answer.device, out, lead)
     out.print()
     draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines]), out, style=style)
     out.print()
@@ -55,46 +61,47 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
 
 
 def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
-    """Print one row per sequence length: the parts at its peak, and their sum."""
+    """Print one row per sequence length or dtype: the parts at its peak, and their sum."""
     machine = style == "csv"
-    number = str if machine else in_giga
-    parts = answer.parts
-    columns = [Column(name, True) for name in ("sequence", *(part.replace("_", " ") for part in parts), "total")]
-    if answer.answers[0].device is not None:
-        columns.append(Column(f"fits {answer.answers[0].device.name}"))
-    rows = [
-        [
-            str(one.sequence) if machine else exact(one.sequence),
-            *(number(sizes[place]) for sizes in parts.values()),
-            number(one.total),
-            *([] if one.fits is None else ["yes" if one.fits else "no"]),
-        ]
-        for place, one in enumerate(answer.answers)
-    ]
-    table = Table(columns, rows)
+    first = answer.answers[0]
     if not machine:
-        out.print(Text(f"{answer.source}: {answer.mode}, batch {answer.answers[0].batch}", style="bold"))
+        at = f", sequence {exact(first.sequence)}" if answer.along == "dtype" else ""
+        out.print(Text(f"{answer.source}: {answer.mode}, batch {first.batch}{at}", style="bold"))
         out.print()
-    draw(table if machine else table._replace(narrower=[_sweep_in_gigabytes(answer)]), out, style=style)
+    number = str if machine else in_giga
+    table = _sweep(answer, {part: list(map(number, sizes)) for part, sizes in _sizes_of(answer).items()}, plain=machine)
+    draw(table if machine else table._replace(narrower=_sweep_in_gigabytes(answer)), out, style=style)
     for note in () if machine else dict.fromkeys(note for one in answer.answers for note in one.notes):
         out.print(Text(f"{'- ' if style == 'markdown' else '  '}note: {note}", style="dim"))
 
 
-def _sweep_in_gigabytes(answer: Sweep) -> Table:
-    """Return the sweep in GB alone, without the parts that are 0.000 in each row."""
-    parts = {
-        f"{part.replace('_', ' ')} GB": [giga(size, places=3) for size in sizes] for part, sizes in answer.parts.items()
-    }
-    parts = {name: cells for name, cells in parts.items() if any(cell != "0.000" for cell in cells)}
-    parts["total GB"] = [giga(one.total, places=3) for one in answer.answers]
-    columns = [Column(name, True) for name in ("sequence", *parts)]
-    rows = [
-        [exact(one.sequence), *(cells[place] for cells in parts.values())] for place, one in enumerate(answer.answers)
+def _sizes_of(answer: Sweep) -> dict[str, list[int]]:
+    """Return the bytes of each column: the parts, their total, the largest layer."""
+    sizes = {part.replace("_", " "): list(found) for part, found in answer.parts.items()}
+    sizes["total"] = [one.total for one in answer.answers]
+    layers = [one.largest_layer.bytes for one in answer.answers if one.largest_layer]
+    return sizes | ({"largest layer": layers} if answer.along == "dtype" and layers else {})
+
+
+def _sweep(answer: Sweep, cells: Mapping[str, Sequence[str]], *, plain: bool = False) -> Table:
+    """Return one row per answer, with a column for each kind of bytes."""
+    by_dtype = answer.along == "dtype"
+    columns = [Column(answer.along, not by_dtype), *(Column(name, True) for name in cells)]
+    firsts = [
+        str(one.dtype) if by_dtype else str(one.sequence) if plain else exact(one.sequence) for one in answer.answers
     ]
+    rows = [[first, *(found[place] for found in cells.values())] for place, first in enumerate(firsts)]
     if answer.answers[0].device is not None:
         columns.append(Column(f"fits {answer.answers[0].device.name}"))
         rows = [[*row, "yes" if one.fits else "no"] for row, one in zip(rows, answer.answers, strict=True)]
     return Table(columns, rows)
+
+
+def _sweep_in_gigabytes(answer: Sweep) -> list[Table]:
+    """Return the table in GB alone, without parts that are 0.000 in each row."""
+    cells = {f"{name} GB": [giga(size, places=3) for size in sizes] for name, sizes in _sizes_of(answer).items()}
+    shown = {name: found for name, found in cells.items() if any(cell != "0.000" for cell in found)}
+    return [_sweep(answer, shown)]
 
 
 def _sizes(what: str, sizes: list[tuple[str, int]]) -> Table:
@@ -111,50 +118,9 @@ def _from(line: Line) -> str:
     return f"  ({line.source})" if line.source else ""
 
 
-def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
-    """Print whether a model fits, the largest values that fit, and the changes that make it fit."""
-    asked, device = answer.asked, answer.device
-    lead = "- " if style == "markdown" else "  "
-    verdict = "fits" if answer.fits else "does not fit"
-    out.print(
-        Text(f"{asked.source}: {asked.mode} {verdict} {device.name}", style="bold green" if answer.fits else "bold red")
-    )
-    out.print()
-    share = percent(asked.total / device.room)
-    out.print(Text(f"{lead}it takes {in_giga(asked.total)} of {in_giga(device.room)}: {share}, at: {asked.peak.phase}"))
-    _show_room(device, out, lead)
-    rows = [
-        [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.batch)],
-        [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.sequence)],
-        ["widest dtype of weights", answer.dtype or "none"],
-    ]
-    out.print()
-    draw(Table([Column("what fits"), Column("at most", True)], rows), out, style=style)
-    out.print()
-    if answer.changed is not None:
-        out.print(Text(f"{lead}what would make it fit, in {in_giga(answer.changed.total)}:"))
-        for change in answer.changes:
-            out.print(Text(f"{lead}  {change}"))
-    elif not answer.fits:
-        out.print(Text(f"{lead}nothing makes it fit one such device", style="red"))
-    if answer.spread is not None:
-        ways = " ".join(f"--{name} {number}" for name, number in answer.spread.options.items())
-        out.print(
-            Text(
-                f"{lead}over {answer.spread.ranks:,} such devices it fits: {ways}, {in_giga(answer.spread.bytes)} on each"
-            )
-        )
-    for note in answer.notes:
-        out.print(Text(f"{lead}note: {note}", style="dim"))
-
-
-def _show_room(device: Device, out: Console, lead: str) -> None:
+def show_room(device: Device, out: Console, lead: str) -> None:
     """Print whose figure a device's memory is, and how much of it the CUDA context takes."""
     if device.memory_by:
         said = f"{device.name} has {in_giga(device.memory)} by {device.memory_by}"
         kept = f", of which the CUDA context of a process keeps {in_giga(device.context)}" if device.context else ""
         out.print(Text(lead + said + kept, style="dim"))
-
-
-def _most(number: int | None) -> str:
-    return "no limit" if number is None else exact(number) if number else "none"

@@ -44,12 +44,15 @@ _PAGE = """\
 """
 
 
-def count_section(ledger: Ledger, *, by: str = "role", layout: str = "treemap", width: int = WIDTH) -> str:
+def count_section(
+    ledger: Ledger, *, by: str = "role", depth: int | None = None, layout: str = "treemap", width: int = WIDTH
+) -> str:
     """Return a count's picture and table.
 
     Args:
         ledger: the model.
-        by: grouping: ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``.
+        by: grouping: ``"role"``, ``"layer"``, ``"module"``, ``"tensor"`` or ``"dtype"``.
+        depth: levels of the module tree; None shows all.
         layout: ``"treemap"`` or ``"icicle"``.
         width: pixels of the picture.
     """
@@ -57,7 +60,7 @@ def count_section(ledger: Ledger, *, by: str = "role", layout: str = "treemap", 
     if by in ("layer", "tensor") and sum(entry.copies for entry in ledger.rolled) > MOST_ROWS:
         note = f"<p class='note'>more than {MOST_ROWS:,} tensors: the table is by role; the command's --by {by} lists all</p>"
         return section(show_count, ledger, picture=picture + note)
-    return section(show_count, ledger, picture=picture, by=by)
+    return section(show_count, ledger, picture=picture, by=by, depth=depth)
 
 
 def formula_section(answer: Formula) -> str:
@@ -98,9 +101,9 @@ def check_page(answer: Check) -> str:
     return page(title, {"Line by line": check_section(answer)})
 
 
-def count_page(ledger: Ledger, *, by: str = "role") -> str:
+def count_page(ledger: Ledger, *, by: str = "role", depth: int | None = None) -> str:
     """Return a count as one HTML file."""
-    sections = {"Where the parameters are": count_section(ledger, by=by)}
+    sections = {"Where the parameters are": count_section(ledger, by=by, depth=depth)}
     if ledger.model.symbols:
         sections["By which formula"] = formula_section(formula(ledger))
     return page(f"{ledger.source}: {ledger.total:,} parameters", sections)
@@ -116,9 +119,10 @@ def page(title: str, sections: Mapping[str, str]) -> str:
 
     Args:
         title: of the page.
-        sections: HTML of each section, by its heading.
+        sections: HTML of each section, by its heading; "" for none.
     """
-    body = "\n".join(f"<section>\n<h2>{escape(name)}</h2>\n{inner}\n</section>" for name, inner in sections.items())
+    headed = {f"<h2>{escape(name)}</h2>\n" if name else "": inner for name, inner in sections.items()}
+    body = "\n".join(f"<section>\n{heading}{inner}\n</section>" for heading, inner in headed.items())
     return _PAGE.format(
         title=escape(title), style=STYLE_SHEET.read_text(encoding="utf-8"), body=f"<h1>{escape(title)}</h1>\n{body}"
     )

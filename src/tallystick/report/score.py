@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 def show_score(score: Score, what: str, out: Console, *, style: str = "table") -> None:
     """Print the perplexity in a sentence, the size of the text, and each measure."""
+    if style == "csv":
+        measures = score.to_dict()
+        draw(
+            Table([Column(name) for name in measures], [[str(value) for value in measures.values()]]), out, style=style
+        )
+        return
     out.print(Text(f"{what}: perplexity {score.perplexity:,.2f}", style="bold"))
     lead = "- " if style == "markdown" else "  "
     out.print()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -35,6 +36,11 @@ layers whose head is its embedding; torchao's on such a Llama, since of GPT-2's 
 
 def show_survival(answer: Survival, out: Console, *, style: str = "table") -> None:
     """Print each operation's effect on the tie, its remedy, and the libraries' messages."""
+    if style == "csv":
+        found = [asdict(row) for row in answer.rows]
+        rows = [["" if value is None else str(value) for value in row.values()] for row in found]
+        draw(Table([Column(name) for name in found[0]] if found else [], rows), out, style=style)
+        return
     markdown = style == "markdown"
     made_with = ", ".join(f"{library} {number}" for library, number in answer.versions.items())
     if markdown:

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from rich import box
 from rich.console import Console
+from rich.segment import Segment, Segments
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -93,7 +94,16 @@ def _in_terminal(table: Table, out: Console) -> None:
     drawn = RichTable(box=box.SIMPLE_HEAD, show_edge=False, show_footer=bool(table.total))
     room = min(out.width - needed(widths) - BETWEEN, BAR)
     bars = [bar(share, room) for share in table.shares] if out.is_terminal and room >= SHORTEST_BAR else []
-    out.print(_drawn(table, widths, drawn, bars))
+    _print_stripped(_drawn(table, widths, drawn, bars), out)
+
+
+def _print_stripped(drawn: RichTable, out: Console) -> None:
+    """Print a table without the blanks that pad the ends of its lines."""
+    for line in out.render_lines(drawn, pad=False):
+        while line and not line[-1].text.strip():
+            line.pop()
+        end = [Segment(line[-1].text.rstrip(), line[-1].style)] if line else []
+        out.print(Segments([*line[:-1], *end, Segment.line()]), crop=False)
 
 
 def _drawn(table: Table, widths: Sequence[int], drawn: RichTable, bars: Sequence[str] = ()) -> RichTable:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tallystick.core.config import CONFIG
-from tallystick.errors import BadInput, nearest, quoted
+from tallystick.errors import BadInput, code_of, nearest, quoted
 
 if TYPE_CHECKING:
     from tallystick.files.remote import Location
@@ -180,12 +180,28 @@ def _by_word(word: str) -> Located:
             f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; tallystick presets lists the names",
             code="not-found",
         )
-    if REPOSITORY.fullmatch(word) and not _names_a_file(word):
-        raise BadInput(
-            f"there is no file or folder {quoted(word)}; the hub's repository of that name is hf://{word}",
-            code="not-found",
-        )
+    if REPOSITORY.fullmatch(word) and not _names_a_file(word) and not os.path.isdir(os.path.dirname(word)):
+        return _on_hub(word)
+    try:
+        os.stat(word)
+    except OSError as error:  # said of the user's own word: a Path would drop the ./ before it
+        raise BadInput(f"{word}: {error.strerror}", code=code_of(error)) from None
+    except ValueError:  # an embedded null byte
+        pass
     return _by_path(Path(word))
+
+
+def _on_hub(repository: str) -> Located:
+    """Return the hub's repository org/name: nothing on this machine has that name."""
+    from tallystick.files.addresses import elsewhere
+
+    try:
+        place = elsewhere(f"hf://{repository}")
+    except BadInput as error:
+        raise BadInput(
+            f"there is no file or folder {quoted(repository)}; on the hub: {error}", code=error.code
+        ) from None
+    return Located("folder", str(place), place=place)
 
 
 def _by_path(path: Path) -> Located:

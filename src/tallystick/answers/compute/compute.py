@@ -145,7 +145,7 @@ class Compute:
             "parts": self.parts(),
             "lines": [asdict(product) for product in self.products],
             "approximations": [asdict(approximation) for approximation in self.approximations],
-            **({"rate": asdict(self.rate)} if self.rate else {}),
+            **({"rate": self.rate.to_dict()} if self.rate else {}),
             "complete": self.complete,
             "notes": list(self.notes),
         }
@@ -161,6 +161,7 @@ def compute(
     device: Device | None = None,
     mfu: float | None = None,
     tokens_per_second: float | None = None,
+    devices: int | None = None,
     runtime: Runtime = TRANSFORMERS,
 ) -> Compute:
     """Count a model's FLOPs for `batch` sequences, with logits for every token.
@@ -178,6 +179,7 @@ def compute(
         device: the device to run on.
         mfu: share of the device's peak FLOP/s that the run reaches.
         tokens_per_second: tokens per second on one device, instead of `mfu`.
+        devices: number of such devices; the time of the run is divided by it.
         runtime: the runtime that runs the model.
 
     Raises:
@@ -238,7 +240,7 @@ def compute(
     )
     thumb = () if learning.frozen else tuple(_rules_of_thumb(running, answer))
     answer = replace(answer, approximations=thumb)
-    if device is None and tokens is None and mfu is None and tokens_per_second is None:
+    if device is None and tokens is None and mfu is None and tokens_per_second is None and devices is None:
         return answer
     reached = rate(
         {"training": answer.training // answer.tokens, "inference": answer.forward // answer.tokens},
@@ -247,6 +249,7 @@ def compute(
         device=device,
         mfu=mfu,
         tokens_per_second=tokens_per_second,
+        devices=devices,
     )
     return replace(answer, rate=reached)
 

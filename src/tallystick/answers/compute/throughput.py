@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from tallystick.answers.devices import Device
 from tallystick.answers.reconcile.claimed_count import read_claim
@@ -26,6 +27,21 @@ class Rate:
     seconds: float | None
     joules: float | None  # at the device's full power
     source: str  # of the device's figures
+    devices: int = 1
+
+    @property
+    def device_hours(self) -> float | None:
+        """Hours of one device for the whole run, as model cards state them (GPU-hours)."""
+        return None if self.seconds is None else self.seconds / 3600
+
+    @property
+    def wall_seconds(self) -> float | None:
+        """Duration of the run on all devices, without losses from communication."""
+        return None if self.seconds is None else self.seconds / self.devices
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of the run. Keys are a contract: added, never renamed."""
+        return {**asdict(self), "device_hours": self.device_hours, "wall_seconds": self.wall_seconds}
 
 
 def rate(
@@ -36,6 +52,7 @@ def rate(
     mfu: float | None = None,
     tokens_per_second: float | None = None,
     tokens: int | str | None = None,
+    devices: int | None = None,
 ) -> Rate:
     """Derive the speed from the MFU, or the MFU from the speed; then time and energy.
 
@@ -49,6 +66,7 @@ def rate(
         mfu: share of the device's peak, above 0 and at most 1.
         tokens_per_second: measured on one device.
         tokens: of the whole run, as a number or text such as ``"300B"``.
+        devices: number of such devices; 1 by default.
 
     Raises:
         BadInput: for invalid or contradictory numbers, and for a device without a known rate.
@@ -67,6 +85,8 @@ def rate(
         raise BadInput(f"mfu is {shown(mfu)}, expected a share of the device's peak, such as 0.4", code="bad-value")
     if device is None and mfu is not None:
         raise BadInput("mfu is a share of a device's peak: name the device", code="conflicting-options")
+    if devices is not None and (isinstance(devices, bool) or not isinstance(devices, int) or devices < 1):
+        raise BadInput(f"devices is {shown(devices)}, expected a number from 1 on", code="bad-value")
     count = None if tokens is None else _count(tokens)
     peak = None if device is None else device.flops
     if device is not None and peak is None and tokens_per_second is None:
@@ -100,6 +120,7 @@ def rate(
         seconds,
         None if seconds is None or watts is None else seconds * watts,
         "" if device is None else device.source,
+        devices or 1,
     )
 
 

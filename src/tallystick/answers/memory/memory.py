@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tallystick.answers.devices import Device
@@ -20,6 +20,8 @@ from tallystick.answers.memory.activations import (
     unmodelled,
 )
 from tallystick.answers.memory.collectives import gathered
+from tallystick.answers.memory.gguf import FILE_TYPES, as_gguf
+from tallystick.answers.memory.largest_layer import LargestLayer, largest_layer_of
 from tallystick.answers.memory.lines import PARTS, Line
 from tallystick.answers.memory.model_states import PRECISIONS, Precision
 from tallystick.answers.memory.number_formats import (
@@ -91,6 +93,13 @@ class Memory:
     per_token: int | None  # bytes that one more token adds to the KV cache; None for training
     notes: tuple[str, ...]
     device: Device | None = None
+    dtype: str | None = None  # as requested; None keeps each tensor's own
+    held: tuple[Entry, ...] = field(default=(), repr=False, compare=False)  # the weights of inference
+
+    @property
+    def largest_layer(self) -> LargestLayer | None:
+        """The largest layer of a device map; None in training."""
+        return largest_layer_of(self.held, None if self.dtype in FILE_TYPES else self.dtype)
 
     @property
     def fits(self) -> bool | None:
@@ -125,11 +134,13 @@ class Memory:
             "mode": self.mode,
             "batch": self.batch,
             "sequence": self.sequence,
+            "dtype": self.dtype,
             **{f"{part}_bytes": total for part, total in sums.items()},
             "kv_cache_bytes_per_token": self.per_token,
             "total_bytes": self.total,
             "peak": self.peak.phase,
             "phases": [asdict(phase) for phase in self.phases],
+            **({"largest_layer": asdict(self.largest_layer)} if self.largest_layer else {}),
             **({"device": self.device._asdict(), "fits": self.fits} if self.device else {}),
             "lines": [asdict(line) for line in self.lines],
             "notes": list(self.notes),
@@ -206,7 +217,9 @@ def memory(
             "targets are the modules that LoRA's adapters stand beside: say the rank with lora",
             code="conflicting-options",
         )
-    form = None if dtype is None else format_named(dtype)
+    form = named = None if dtype is None else format_named(dtype)
+    if named in FILE_TYPES:
+        ledger, form = as_gguf(ledger, named), None
     asked = None if kv_dtype is None else cache_format_named(kv_dtype)
     sequence, notes = workload(ledger, batch, sequence)
     shards = checked(Shards(dp, zero, tp, pp, ep), ledger)
@@ -233,6 +246,7 @@ def memory(
         computed = _computed(ledger, form)
         notes += [*_packed_notes(ledger, form), *_cache_notes(ledger, asked or computed, computed)]
     cached = asked or computed
+    kept = part.parameters if mode == "inference" else ()
 
     def held(stage: Stage) -> Memory:
         one, own = of_stage(part, stage), on_stage(entries, stage)
@@ -263,7 +277,7 @@ def memory(
             ]
         lines.sort(key=lambda line: PARTS.index(line.part))
         per_token = None if mode == "training" else _per_token(one, running, cached, computed)
-        return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device)
+        return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device, named, kept)
 
     return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total)
 

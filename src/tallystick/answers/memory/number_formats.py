@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tallystick.core.dtypes import BITS, size_in_bytes
+from tallystick.answers.memory.gguf import ALIASES, FILE_TYPES
+from tallystick.core.dtypes import BITS, BLOCKS, size_in_bytes
 from tallystick.core.entries import Entry
 from tallystick.errors import BadInput, nearest, quoted
 
@@ -31,11 +32,16 @@ PACKED = {
 }  # fmt: skip
 
 
+FLOATS = ("float32", "bfloat16", "float16")
+WEIGHT_FORMATS = (*FLOATS, *PACKED, *FILE_TYPES)  # usual formats of weights; torch's other dtypes are known too
+SHORT = {"fp32": "float32", "float": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16", **ALIASES}
+
+
 def format_named(name: str) -> str:
     """Return torch's name of a number format.
 
     Args:
-        name: a dtype's name, short or long, or a name in `PACKED`.
+        name: a dtype's name, short or long, or a name in `PACKED` or `FILE_TYPES`.
 
     Raises:
         BadInput: for an unknown name.
@@ -43,11 +49,11 @@ def format_named(name: str) -> str:
     >>> format_named("bf16"), format_named("torch.float16"), format_named("nf4")
     ('bfloat16', 'float16', 'nf4')
     """
-    short = {"fp32": "float32", "float": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16"}
-    found = short.get(word := name.removeprefix("torch.").lower(), word)
-    if found not in PACKED and found not in BITS:
+    found = SHORT.get(word := name.removeprefix("torch.").lower(), word)
+    if found not in PACKED and found not in BITS and found not in FILE_TYPES:
+        near = nearest(found, (*PACKED, *BITS, *FILE_TYPES, *SHORT)) or f"; known: {', '.join(WEIGHT_FORMATS)}"
         raise BadInput(
-            f"no number format is called {quoted(name)}{nearest(found, (*PACKED, *BITS, *short))}", code="unknown-name"
+            f"no number format is called {quoted(name)}{near}; tallystick dtypes lists them", code="unknown-name"
         )
     return found
 
@@ -78,6 +84,7 @@ class Cached(NamedTuple):
 
 _KIVI = "Liu et al. 2024, KIVI; transformers' QuantizedCache: a scale and a zero point, not quantised, for 64 elements"
 CACHED = {"int8": Cached(8, 64, _KIVI), "int4": Cached(4, 64, _KIVI), "int2": Cached(2, 64, _KIVI)}
+CACHE_FORMATS = (*FLOATS, "fp8", *CACHED)
 
 
 def cache_format_named(name: str) -> str:
@@ -89,11 +96,12 @@ def cache_format_named(name: str) -> str:
     short = {"fp8": "float8_e4m3fn"}
     if name in CACHED:
         return name
-    found = format_named(short.get(name, name))
-    if found in PACKED or not found.startswith(("float", "bfloat")):
-        known = ("float32", "bfloat16", "float16", "fp8", *CACHED)
+    word = short.get(name, name).removeprefix("torch.").lower()
+    found = SHORT.get(word, word)
+    if found not in BITS or not found.startswith(("float", "bfloat")):
         raise BadInput(
-            f"no cache holds keys and values in {quoted(name)}; expected one of {', '.join(known)}", code="unknown-name"
+            f"no cache holds keys and values in {quoted(name)}; expected one of {', '.join(CACHE_FORMATS)}",
+            code="unknown-name",
         )
     return found
 
@@ -109,3 +117,33 @@ def cache_bytes(elements: int, form: str, computed: str) -> int:
 def scales_of_tensors(tensors: int, form: str) -> int:
     """Return the bytes of one float32 scale per cached tensor, which 8-bit floats have."""
     return tensors * 4 if form.startswith("float8") else 0
+
+
+class Format(NamedTuple):
+    """A number format, for the list of them."""
+
+    name: str
+    bits: float  # of one element, its share of scales included, in rows of 4,096
+    weights: bool  # whether weights can have it
+    kv_cache: bool  # whether a KV cache can have it
+    what: str
+
+
+def known_formats() -> list[Format]:
+    """Return the usual formats of weights and of KV caches."""
+    row = 4096
+    found = [Format(name, BITS[name], True, True, "torch dtype") for name in FLOATS]
+    for name, packed in PACKED.items():
+        bits = packed.bits + packed.per_group / (packed.group or row)
+        cached = name in CACHE_FORMATS
+        found.append(Format(name, round(bits, 3), True, cached, f"matrices of the blocks; {packed.source}"))
+    found += [
+        Format(name, round(one.bits + 2 * 16 / one.group, 3), False, True, one.source)
+        for name, one in CACHED.items()
+        if name not in PACKED
+    ]
+    for name, base in FILE_TYPES.items():
+        block = BLOCKS[base]
+        what = f"GGUF file type of llama-quantize: most matrices in {base}"
+        found.append(Format(name, 8 * block.bytes / block.elements, True, False, what))
+    return found

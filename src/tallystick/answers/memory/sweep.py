@@ -1,4 +1,4 @@
-"""Memory needed at several sequence lengths."""
+"""Memory needed at several sequence lengths, or in several dtypes."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from tallystick.core.ledger import Ledger
 
 @dataclass(frozen=True)
 class Sweep:
-    """One memory answer per sequence length, with equal options."""
+    """One memory answer per sequence length or dtype, with otherwise equal options."""
 
     source: str
     mode: str
     answers: tuple[Memory, ...]
+    along: str = "sequence"  # or dtype: what differs
 
     @property
     def parts(self) -> dict[str, tuple[int, ...]]:
-        """Bytes of each part at each length's peak, without parts that are always 0.
+        """Bytes of each part at each answer's peak, without parts that are always 0.
 
-        The parts of one length sum to its total.
+        The parts of one answer sum to its total.
         """
         found = {part: tuple(_at_peak(answer, part) for answer in self.answers) for part in PARTS}
         return {part: sizes for part, sizes in found.items() if any(sizes)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON for several lengths. Keys are a contract: added, never renamed."""
+        """Return the JSON for several lengths or dtypes. Keys are added, never renamed."""
         return {
             "source": self.source,
             "mode": self.mode,
             "sequences": [answer.sequence for answer in self.answers],
+            "dtypes": [answer.dtype for answer in self.answers],
             "total_bytes": [answer.total for answer in self.answers],
             "parts_at_peak": {part: list(sizes) for part, sizes in self.parts.items()},
             "answers": [answer.to_dict() for answer in self.answers],
@@ -44,6 +46,12 @@ def sweep(ledger: Ledger, sequences: Sequence[int], **options: Any) -> Sweep:
     """Compute `memory` for each sequence length, in tokens, with the same other options."""
     answers = tuple(memory(ledger, sequence=sequence, **options) for sequence in sequences)
     return Sweep(ledger.source, answers[0].mode, answers)
+
+
+def sweep_dtypes(ledger: Ledger, dtypes: Sequence[str], **options: Any) -> Sweep:
+    """Compute `memory` for each dtype of the weights, with the same other options."""
+    answers = tuple(memory(ledger, dtype=dtype, **options) for dtype in dtypes)
+    return Sweep(ledger.source, answers[0].mode, answers, along="dtype")
 
 
 def _at_peak(answer: Memory, part: str) -> int:

@@ -1,0 +1,67 @@
+"""GGUF file types as dtypes: the sizes that llama.cpp publishes."""
+
+import json
+
+import pytest
+
+import tallystick
+from tallystick.cli.main import main
+from tallystick.errors import BadInput
+
+# llama.cpp, tools/quantize/README.md: bits per weight of Llama-3.1-8B.
+PUBLISHED = {
+    "q2_k": 3.1593,
+    "q3_k_s": 3.6429,
+    "q3_k_l": 4.2979,
+    "q4_k_s": 4.6672,
+    "q4_k_m": 4.8944,
+    "q5_k_s": 5.5704,
+    "q5_k_m": 5.7036,
+    "q6_k": 6.5633,
+    "q8_0": 8.5008,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_bits_per_weight_are_those_that_llama_cpp_publishes(name):
+    answer = tallystick.memory("llama-3.1-8b", dtype=name).to_dict()
+    assert round(8 * answer["weights_bytes"] / 8_030_261_248, 4) == PUBLISHED[name]
+
+
+def test_the_names_that_llama_quantize_takes_for_another():
+    assert (
+        tallystick.memory("llama-3.1-8b", dtype="Q4_K").total == tallystick.memory("llama-3.1-8b", dtype="q4_k_m").total
+    )
+
+
+def test_a_tied_embedding_is_stored_as_a_head_is():
+    lines = tallystick.memory("gpt2", dtype="q4_0").largest_layer
+    assert lines is not None
+    assert lines.bytes == 38_597_376 // 256 * 210  # q6_k: 256 elements in 210 bytes
+
+
+def test_rows_that_are_no_whole_blocks_fall_back():
+    config = {
+        "model_type": "llama",
+        "hidden_size": 96,
+        "intermediate_size": 160,
+        "num_hidden_layers": 1,
+        "vocab_size": 10,
+    }
+    config |= {"num_attention_heads": 2, "head_dim": 48}
+    form = tallystick.memory(config, dtype="q4_k_s").lines[0].what
+    assert form == "weights in q5_0, q5_1, float32, q8_0"
+
+
+def test_the_command_takes_several(capsys):
+    assert main(["memory", "mixtral-8x7b", "--dtype", "q4_k_m,q8_0", "--format", "json"]) == 0
+    small, large = json.loads(capsys.readouterr().out)["answers"]
+    assert small == json.loads(json.dumps(tallystick.memory("mixtral-8x7b", dtype="q4_k_m").to_dict()))
+    assert small["weights_bytes"] < large["weights_bytes"]
+
+
+def test_what_cannot_be_is_one_line():
+    with pytest.raises(BadInput, match="cannot be trained"):
+        tallystick.memory("gpt2", mode="training", dtype="q4_k_m")
+    with pytest.raises(BadInput, match="GGUF formats are mixed by layer, up to 10,000"):
+        tallystick.memory(tallystick.count("gpt2", n_layer=10**9), dtype="q4_k_m")
