@@ -93,7 +93,7 @@ def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement
         drawn = _drawn(family.keys, _names(name, family.keys, taken))
         trials = [_trial(name, answer, taken, {**sizes, **flags}) for sizes in drawn]
     except _NotComparedError as error:
-        return Judgement(right=False, sentence=str(error))
+        return Judgement(right=False, sentence=error.line)
     trials.sort(key=lambda trial: trial.given - trial.off_by)
     return Judgement(not any(trial.off_by for trial in trials), _sentence(trials), tuple(trials))
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import sympy
 
 from tallystick.core.dims import ROUNDINGS, Dim, Expression, atoms, expression_of, keys, write
+from tallystick.core.display import Displayed
 from tallystick.core.entries import Axis, Entry
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
@@ -44,8 +45,8 @@ class Step:
     value: int
 
 
-@dataclass(frozen=True)
-class Formula:
+@dataclass(frozen=True, repr=False)
+class Formula(Displayed):
     """A model's unique parameters as an expression over its config keys.
 
     SymPy and Python can evaluate `expression`; `text` is for people. The values of `steps` sum to

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tallystick.arguments import named
 from tallystick.core.evidence import worst
 from tallystick.errors import BadInput
 from tallystick.live.expected_ties import expected_groups
@@ -19,6 +20,7 @@ class NotTied(AssertionError):
     """Tensors that should share one Parameter do not."""
 
 
+@named
 def assert_tied(model: nn.Module, *names: str) -> None:
     """Fail unless the named tensors share one Parameter.
 

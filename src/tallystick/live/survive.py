@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tallystick.core.display import Displayed
 from tallystick.errors import BadInput
 from tallystick.extras import needed
 from tallystick.live import probe
@@ -57,8 +58,8 @@ class Survived:
     mended_gradients: str = ""
 
 
-@dataclass(frozen=True)
-class Survival:
+@dataclass(frozen=True, repr=False)
+class Survival(Displayed):
     """The results of all operations, with the versions of the libraries."""
 
     versions: dict[str, str]

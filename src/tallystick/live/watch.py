@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from tallystick.arguments import named, naming
 from tallystick.core.evidence import Compared, worst
 from tallystick.errors import BadInput
 from tallystick.live.expected_ties import expected_groups
@@ -58,12 +59,14 @@ def watch(model: nn.Module, *, warn: bool = False) -> Iterator[Watch]:
     Raises:
         TieLost: if a tie was lost and `warn` is false.
     """
-    memory = _remember(model)
+    with naming("watch"):
+        memory = _remember(model)
     watched = Watch(model)
     yield watched
     _tell(_losses(memory, watched.model), warn=warn, level=4)  # stack levels: _tell, watch, contextlib, the user's code
 
 
+@named
 def assert_kept(before: nn.Module, after: nn.Module, *, warn: bool = False) -> None:
     """Fail, or warn, if a new object (wrapped, quantised, merged, reloaded) lost a tie.
 
@@ -78,7 +81,7 @@ def assert_kept(before: nn.Module, after: nn.Module, *, warn: bool = False) -> N
     Raises:
         TieLost: if a tie was lost and `warn` is false.
     """
-    _tell(_losses(_remember(before), after), warn=warn, level=3)
+    _tell(_losses(_remember(before), after), warn=warn, level=4)  # `named` adds a frame
 
 
 def _remember(model: nn.Module) -> _Memory:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
@@ -30,21 +32,23 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         draw(Table(columns, rows), out, style=style)
         return
     lead = "- " if style == "markdown" else "  "
-    peak = answer.peak
-    out.print(Text(f"{answer.source}: {answer.mode} takes {in_giga(peak.bytes)}", style="bold"))
+    out.print(Text(f"{answer.source}: {answer.mode} takes {in_giga(answer.total_bytes)}", style="bold"))
     out.print()
-    out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; fullest at: {peak.phase}"))
-    if answer.per_token is not None:
-        out.print(Text(f"{lead}each token of a sequence adds {exact(answer.per_token)} bytes to the cache"))
+    out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; fullest at: {answer.peak}"))
+    if answer.kv_cache_bytes_per_token is not None:
+        out.print(
+            Text(f"{lead}each token of a sequence adds {exact(answer.kv_cache_bytes_per_token)} bytes to the cache")
+        )
     if answer.device is not None:
         verdict, style_of = ("fits", "green") if answer.fits else ("does not fit", "red")
-        share = percent(peak.bytes / answer.device.room)
+        share = percent(answer.total_bytes / answer.device.room)
         out.print(
             Text(f"{lead}{verdict} {answer.device.name}: {share} of {in_giga(answer.device.room)}", style=style_of)
         )
         _show_room(answer.device, out, lead)
     out.print()
-    draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines]), out, style=style)
+    total = [(f"at once: {answer.peak}", answer.total_bytes)] if style == "notebook" else []
+    draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines], total), out, style=style)
     out.print()
     draw(_sizes("at", [(phase.phase, phase.bytes) for phase in answer.phases]), out, style=style)
     out.print()
@@ -58,7 +62,7 @@ def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
     """Print one row per sequence length: the parts at its peak, and their sum."""
     machine = style == "csv"
     number = str if machine else in_giga
-    parts = answer.parts
+    parts = answer.parts_at_peak
     columns = [Column(name, True) for name in ("sequence", *(part.replace("_", " ") for part in parts), "total")]
     if answer.answers[0].device is not None:
         columns.append(Column(f"fits {answer.answers[0].device.name}"))
@@ -66,7 +70,7 @@ def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
         [
             str(one.sequence) if machine else exact(one.sequence),
             *(number(sizes[place]) for sizes in parts.values()),
-            number(one.total),
+            number(one.total_bytes),
             *([] if one.fits is None else ["yes" if one.fits else "no"]),
         ]
         for place, one in enumerate(answer.answers)
@@ -83,10 +87,11 @@ def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
 def _sweep_in_gigabytes(answer: Sweep) -> Table:
     """Return the sweep in GB alone, without the parts that are 0.000 in each row."""
     parts = {
-        f"{part.replace('_', ' ')} GB": [giga(size, places=3) for size in sizes] for part, sizes in answer.parts.items()
+        f"{part.replace('_', ' ')} GB": [giga(size, places=3) for size in sizes]
+        for part, sizes in answer.parts_at_peak.items()
     }
     parts = {name: cells for name, cells in parts.items() if any(cell != "0.000" for cell in cells)}
-    parts["total GB"] = [giga(one.total, places=3) for one in answer.answers]
+    parts["total GB"] = [giga(one.total_bytes, places=3) for one in answer.answers]
     columns = [Column(name, True) for name in ("sequence", *parts)]
     rows = [
         [exact(one.sequence), *(cells[place] for cells in parts.values())] for place, one in enumerate(answer.answers)
@@ -97,13 +102,14 @@ def _sweep_in_gigabytes(answer: Sweep) -> Table:
     return Table(columns, rows)
 
 
-def _sizes(what: str, sizes: list[tuple[str, int]]) -> Table:
+def _sizes(what: str, sizes: Sequence[tuple[str, int]], total: Sequence[tuple[str, int]] = ()) -> Table:
     columns = [Column(what), Column("bytes", True), Column("GB", True), Column("GiB", True)]
     places = 1 if max(size for _, size in sizes) >= 10**12 else 3
     cells = [
-        [name, exact(size), giga(size, places=places), giga(size, binary=True, places=places)] for name, size in sizes
+        [name, exact(size), giga(size, places=places), giga(size, binary=True, places=places)]
+        for name, size in (*sizes, *total)
     ]
-    table = Table(columns, cells)
+    table = Table(columns, cells[: len(sizes)], total=cells[-1] if total else ())
     return table._replace(narrower=[table.only(what, "bytes", "GB"), table.only(what, "bytes")])
 
 
@@ -120,19 +126,19 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
         Text(f"{asked.source}: {asked.mode} {verdict} {device.name}", style="bold green" if answer.fits else "bold red")
     )
     out.print()
-    share = percent(asked.total / device.room)
-    out.print(Text(f"{lead}it takes {in_giga(asked.total)} of {in_giga(device.room)}: {share}, at: {asked.peak.phase}"))
+    share = percent(asked.total_bytes / device.room)
+    out.print(Text(f"{lead}it takes {in_giga(asked.total_bytes)} of {in_giga(device.room)}: {share}, at: {asked.peak}"))
     _show_room(device, out, lead)
     rows = [
-        [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.batch)],
-        [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.sequence)],
-        ["widest dtype of weights", answer.dtype or "none"],
+        [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.largest_batch)],
+        [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.longest_sequence)],
+        ["widest dtype of weights", answer.widest_dtype or "none"],
     ]
     out.print()
     draw(Table([Column("what fits"), Column("at most", True)], rows), out, style=style)
     out.print()
-    if answer.changed is not None:
-        out.print(Text(f"{lead}what would make it fit, in {in_giga(answer.changed.total)}:"))
+    if answer.changed_bytes is not None:
+        out.print(Text(f"{lead}what would make it fit, in {in_giga(answer.changed_bytes)}:"))
         for change in answer.changes:
             out.print(Text(f"{lead}  {change}"))
     elif not answer.fits:

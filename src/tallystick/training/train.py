@@ -92,7 +92,7 @@ def _trained(run: Run, planned: Callable[[Plan], Callable[[Event], None] | None]
         evaluated.values["loss"] if evaluated else None,
         evaluated.values["bits_per_byte"] if evaluated else None,
         run.peak.bytes,
-        plan.predicted.total if plan.predicted else None,
+        plan.predicted.total_bytes if plan.predicted else None,
         last["saved"].values["path"] if "saved" in last else None,
         model,
     )

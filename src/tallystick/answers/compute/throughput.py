@@ -10,6 +10,8 @@ from tallystick.answers.devices import Device
 from tallystick.answers.reconcile.claimed_count import read_claim
 from tallystick.errors import BadInput, nearest, shown
 
+MODES = ("training", "inference")
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -26,6 +28,14 @@ class Rate:
     seconds: float | None
     joules: float | None  # at the device's full power
     source: str  # of the device's figures
+
+
+def check_mode(mode: object) -> None:
+    """Raise `BadInput` unless `mode` is one of `MODES`."""
+    if mode not in MODES:
+        raise BadInput(
+            f"mode is {shown(mode)}, expected one of {', '.join(MODES)}{nearest(str(mode), MODES)}", code="bad-value"
+        )
 
 
 def rate(
@@ -53,11 +63,7 @@ def rate(
     Raises:
         BadInput: for invalid or contradictory numbers, and for a device without a known rate.
     """
-    if mode not in flops_per_token:
-        raise BadInput(
-            f"mode is {shown(mode)}, expected one of {', '.join(flops_per_token)}{nearest(str(mode), flops_per_token)}",
-            code="bad-value",
-        )
+    check_mode(mode)
     if mfu is not None and tokens_per_second is not None:
         raise BadInput("mfu and tokens_per_second say the same: give one of them", code="conflicting-options")
     for what, number in (("mfu", mfu), ("tokens_per_second", tokens_per_second)):

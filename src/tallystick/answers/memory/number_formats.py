@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tallystick.core.dtypes import BITS, size_in_bytes
 from tallystick.core.entries import Entry
-from tallystick.errors import BadInput, nearest, quoted
+from tallystick.errors import BadInput, nearest, quoted, shown
 
 # Quantisers quantise the matrices of the blocks, but not embedding, head, norms and router.
 QUANTISED_ROLES = ("attention", "mlp", "experts")
@@ -43,6 +43,8 @@ def format_named(name: str) -> str:
     >>> format_named("bf16"), format_named("torch.float16"), format_named("nf4")
     ('bfloat16', 'float16', 'nf4')
     """
+    if not isinstance(name, str):
+        raise BadInput(f"a number format is {shown(name)}, expected a name such as bfloat16", code="bad-value")
     short = {"fp32": "float32", "float": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16"}
     found = short.get(word := name.removeprefix("torch.").lower(), word)
     if found not in PACKED and found not in BITS:
@@ -87,9 +89,9 @@ def cache_format_named(name: str) -> str:
         BadInput: for a format in which no cache is kept.
     """
     short = {"fp8": "float8_e4m3fn"}
-    if name in CACHED:
+    if isinstance(name, str) and name in CACHED:
         return name
-    found = format_named(short.get(name, name))
+    found = format_named(short.get(name, name) if isinstance(name, str) else name)
     if found in PACKED or not found.startswith(("float", "bfloat")):
         known = ("float32", "bfloat16", "float16", "fp8", *CACHED)
         raise BadInput(

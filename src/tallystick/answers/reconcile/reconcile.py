@@ -20,6 +20,7 @@ from tallystick.answers.reconcile.conventions import (
     listed,
     readings,
 )
+from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 
 MOST_STEPS = 3
@@ -68,8 +69,8 @@ class Preset:
         return f"{' '.join(filter(None, (self.name, self.what)))} ({self.value:,})"
 
 
-@dataclass(frozen=True)
-class Reconciliation:
+@dataclass(frozen=True, repr=False)
+class Reconciliation(Displayed):
     """A claimed count, compared with a model's count, in parameters.
 
     If some explanations give the claim, those with the fewest steps are kept, the most common

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from tallystick.answers.ties.remedies import remedy_of
+from tallystick.core.display import Displayed
 from tallystick.core.dtypes import size_in_bytes
 from tallystick.core.evidence import ROUNDED, Compared, worst
 from tallystick.core.ledger import Ledger
@@ -37,8 +38,8 @@ class Problem:
     remedy: str
 
 
-@dataclass(frozen=True)
-class Ties:
+@dataclass(frozen=True, repr=False)
+class Ties(Displayed):
     """All groups of a model, and whether config, checkpoint and live model agree on them."""
 
     source: str
