@@ -1,11 +1,11 @@
-# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | tree | walkthroughs | bench | architecture | architectures | survival |
+# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | types | docs | tree | walkthroughs | bench | architecture | architectures | survival |
 # experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architecture architectures survival experiment clean
+.PHONY: demo test test-fast measure matrix coverage test-web browser lint types docs tree walkthroughs bench architecture architectures survival experiment clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
@@ -57,6 +57,11 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
+
+# Whether everything that docs/python.md lists has a complete type, by pyright, which brings its own node.
+types: .venv/ready
+	$(BIN)/python -m pip install --quiet "pyright[nodejs]"
+	$(BIN)/python docs/site/public_types.py
 
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -39,7 +39,25 @@ class Decoder(nn.Module):
     If the config ties the LM head, head and embedding share one Parameter. They still share it
     after anything that replaces Parameters: moving off the meta device, a change of dtype,
     ``load_state_dict(assign=True)``.
+
+    Args:
+        config: sizes and options; `Decoder.of` makes one from a model type and its own keys.
+
+    >>> model = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> model.head.weight is model.embedding.weight
+    True
+    >>> sum(p.numel() for p in model.parameters())  # 50 * 8 + 6 * 8 + (12 * 8 * 8 + 13 * 8) + 2 * 8
+    1336
     """
+
+    config: DecoderConfig
+    embedding: nn.Embedding  # weight (V, d)
+    positions: nn.Embedding | None  # weight (context, d); None with rotary positions
+    embedding_norm: nn.Module | None
+    dropout: nn.Dropout
+    layers: nn.ModuleList
+    norm: nn.Module | None
+    head: Linear  # weight (V, d), the embedding's if tied
 
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()

@@ -143,10 +143,10 @@ class Writing:
         compiled: bool,
     ) -> None:
         read = [model.prompt(prompt) for prompt in prompts]
-        self.read = sum(map(len, read))  # tokens of all prompts
+        self.read: int = sum(map(len, read))  # tokens of all prompts
         if tokens is None:
             tokens = min(TOKENS, max(1, model.decoder.config.context + 1 - max(map(len, read), default=0)))
-        self.continuations = [Continuation(prompt) for prompt in prompts]
+        self.continuations: list[Continuation] = [Continuation(prompt) for prompt in prompts]
         self._unfoldings = [Unfolding(model.tokenizer, ids, stop) for ids in read]
         self._steps = stream(
             model.decoder,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tallystick.answers.devices import Device
 from tallystick.answers.lora import with_adapters
@@ -104,18 +104,18 @@ class Memory(Displayed):
     device: Device | None = None
 
     # Not all parts exist at the same time, so they sum to more than `total_bytes`.
-    weights_bytes = BytesOf()
-    gradients_bytes = BytesOf()
-    buckets_bytes = BytesOf()  # DDP's buckets for the gradients' all-reduce
-    optimizer_bytes = BytesOf()
-    activations_bytes = BytesOf()
-    logits_bytes = BytesOf()
-    recomputed_bytes = BytesOf()  # of one layer, with activation checkpointing
-    kv_cache_bytes = BytesOf()
-    gathered_bytes = BytesOf()  # all-gathered weights
-    reduced_bytes = BytesOf()  # the current layer in the middle of backward, with sharded weights
-    backward_buffers_bytes = BytesOf()
-    step_buffers_bytes = BytesOf()
+    weights_bytes: ClassVar[BytesOf] = BytesOf()
+    gradients_bytes: ClassVar[BytesOf] = BytesOf()
+    buckets_bytes: ClassVar[BytesOf] = BytesOf()  # DDP's buckets for the gradients' all-reduce
+    optimizer_bytes: ClassVar[BytesOf] = BytesOf()
+    activations_bytes: ClassVar[BytesOf] = BytesOf()
+    logits_bytes: ClassVar[BytesOf] = BytesOf()
+    recomputed_bytes: ClassVar[BytesOf] = BytesOf()  # of one layer, with activation checkpointing
+    kv_cache_bytes: ClassVar[BytesOf] = BytesOf()
+    gathered_bytes: ClassVar[BytesOf] = BytesOf()  # all-gathered weights
+    reduced_bytes: ClassVar[BytesOf] = BytesOf()  # the current layer in the middle of backward, with sharded weights
+    backward_buffers_bytes: ClassVar[BytesOf] = BytesOf()
+    step_buffers_bytes: ClassVar[BytesOf] = BytesOf()
 
     @property
     def fits(self) -> bool | None:
