@@ -58,7 +58,8 @@ def _sum(answer: Comparison) -> Table:
     """Return the causes with the gap as their total."""
     rows = [[cause.what, _signed(cause.parameters), ", ".join(cause.keys)] for cause in answer.causes]
     columns = [Column("cause"), Column("parameters", True), Column("config keys")]
-    return Table(columns, rows, total=["total", _signed(answer.gap), ""])
+    table = Table(columns, rows, total=["total", _signed(answer.gap), ""])
+    return table if any(cause.keys for cause in answer.causes) else table.only("cause", "parameters")
 
 
 def _causes(answer: Comparison) -> Table:

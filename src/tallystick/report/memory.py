@@ -79,6 +79,8 @@ def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
     if not machine:
         out.print(Text(f"{answer.source}: {answer.mode}, batch {answer.answers[0].batch}", style="bold"))
         out.print()
+    if style == "notebook":
+        table = _sweep_in_gigabytes(answer)
     draw(table if machine else table._replace(narrower=[_sweep_in_gigabytes(answer)]), out, style=style)
     for note in () if machine else dict.fromkeys(note for one in answer.answers for note in one.notes):
         out.print(Text(f"{'- ' if style == 'markdown' else '  '}note: {note}", style="dim"))

@@ -43,12 +43,14 @@ def notebook_table(table: Table) -> str:
     """
     numbers = [column.number for column in table.columns]
     bars = [_bar(share) for share in table.shares] or [""] * len(table.rows)
-    head = _row([column.name for column in table.columns], numbers, "th", f"border-bottom:{_LINE};font-weight:600")
-    rows = "".join(_row(row, numbers, "td", "", bar) for row, bar in zip(table.rows, bars, strict=True))
-    total = _row(table.total, numbers, "td", f"border-top:{_LINE};font-weight:600") if table.total else ""
+    head, total = f"border-bottom:{_LINE};font-weight:600", f"border-top:{_LINE};font-weight:600"
+    drawn = _row([column.name for column in table.columns], numbers, "th", head, _blank("th", head, table))
+    drawn += "".join(_row(row, numbers, "td", "", bar) for row, bar in zip(table.rows, bars, strict=True))
+    if table.total:
+        drawn += _row(table.total, numbers, "td", total, _blank("td", total, table))
     return (
-        '<table style="border-collapse:collapse;margin:8px 0;font-variant-numeric:tabular-nums">'
-        f"<thead>{head}</thead><tbody>{rows}{total}</tbody></table>"
+        '<div style="overflow-x:auto"><table style="border-collapse:collapse;margin:8px 0;'
+        f'font-variant-numeric:tabular-nums">{drawn}</table></div>'
     )
 
 
@@ -59,6 +61,11 @@ def _row(cells: Sequence[str], numbers: Sequence[bool], kind: str, style: str, b
         for cell, number in zip(cells, numbers, strict=True)
     )
     return f'<tr style="background:none">{drawn}{bar}</tr>'
+
+
+def _blank(kind: str, style: str, table: Table) -> str:
+    """Return the cell above or below the bars, if there are any."""
+    return f'<{kind} style="{style}"></{kind}>' if table.shares else ""
 
 
 def _bar(share: float) -> str:
