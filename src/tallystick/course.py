@@ -32,7 +32,12 @@ MLP = ("inputs", "width", "depth", "outputs")  # sizes of the MLP if the answer 
 
 @dataclass(frozen=True)
 class Trial:
-    """One model with drawn sizes, the answer's count, and its error."""
+    """One model with drawn sizes, the answer's count, and its error.
+
+    >>> trial = judge("single-head-attention", lambda d_model, d_head: 0).trials[0]
+    >>> trial.off_by == -3 * trial.sizes["d_model"] * trial.sizes["d_head"]
+    True
+    """
 
     sizes: dict[str, Any]
     given: int
@@ -45,6 +50,9 @@ class Judgement:
 
     `trials` go from the smallest model to the largest. They are empty if the answer could not be
     compared.
+
+    >>> judge("mlp", lambda widths: 0).right
+    False
     """
 
     right: bool
@@ -75,8 +83,14 @@ def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement
         **flags: such as ``tie_word_embeddings=True``. A flag that `answer` names is drawn, unless
             it is given here; other flags have their defaults.
 
+    Returns:
+        The judgement: whether it is right at all sizes, and where it is wrong.
+
     Raises:
         BadInput: if there is no such model or flag. A fault of `answer` is in the judgement.
+
+    >>> judge("single-head-attention", lambda d_model, d_head: 3 * d_model * d_head)
+    right at each of 100 sizes
     """
     name = str(model).replace("-", "_")
     family = find(name) if name in TEACHING else None

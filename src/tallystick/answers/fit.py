@@ -66,7 +66,13 @@ class Spread:
 
 @dataclass(frozen=True, repr=False)
 class Fit(Displayed):
-    """Largest batch, sequence and dtype that fit, each with the other options as requested."""
+    """Largest batch, sequence and dtype that fit, each with the other options as requested.
+
+    >>> import tallystick
+    >>> answer = tallystick.fit("llama-3-8b", "24GB", dtype="bfloat16")
+    >>> answer.fits, answer.asked.weights_bytes == 2 * 8_030_261_248
+    (True, True)
+    """
 
     device: Device
     asked: Memory

@@ -51,6 +51,11 @@ class Formula(Displayed):
 
     SymPy and Python can evaluate `expression`; `text` is for people. The values of `steps` sum to
     `value`.
+
+    >>> import tallystick
+    >>> answer = tallystick.formula("gpt2")
+    >>> eval(answer.expression, dict(answer.symbols)) == answer.value == 124_439_808
+    True
     """
 
     source: str

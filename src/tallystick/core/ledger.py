@@ -72,11 +72,19 @@ class Ledger(Displayed):
         object.__setattr__(self, "notes", tuple(self.notes))
 
     def with_notes(self, *notes: str) -> Ledger:
-        """Return a copy with `notes` appended."""
+        """Return a copy with `notes` appended.
+
+        Args:
+            *notes: lines to append.
+        """
         return replace(self, notes=(*self.notes, *notes))
 
     def with_fetched(self, fetched: Fetched) -> Ledger:
-        """Return a copy that records the bytes fetched of remote files, with a note on them."""
+        """Return a copy that records the bytes fetched of remote files, with a note on them.
+
+        Args:
+            fetched: bytes and requests.
+        """
         return replace(self, evidence=replace(self.evidence, fetched=fetched)).with_notes(str(fetched))
 
     @cached_property
@@ -269,6 +277,9 @@ class Ledger(Displayed):
 
         Roles come in the order of `ROLES`, other keys in printing order.
 
+        Args:
+            what: ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``.
+
         Raises:
             BadInput: if `what` is another word, or there are too many tensors to list.
         """
@@ -298,6 +309,9 @@ class Ledger(Displayed):
         """Return the rows of a breakdown by `what`, as in `by`, with shares of the total.
 
         Rows of single tensors also hold shape, role, dtype and the tensor that shares storage.
+
+        Args:
+            what: as in `by`.
         """
         total = self.total
         if what != "tensor":
@@ -328,7 +342,11 @@ class Ledger(Displayed):
 
     @named
     def to_dict(self, by: str | None = None) -> dict[str, Any]:
-        """Return the JSON of ``tallystick count``. Keys may be added, never renamed."""
+        """Return the JSON of ``tallystick count``. Keys may be added, never renamed.
+
+        Args:
+            by: adds ``rows``, a breakdown as in `rows`.
+        """
         out: dict[str, Any] = {
             "source": self.source,
             "kind": self.kind,
@@ -351,7 +369,11 @@ class Ledger(Displayed):
 
     @named
     def to_pandas(self, by: str = "tensor") -> pandas.DataFrame:
-        """Return the rows of a breakdown as a data frame (needs pandas)."""
+        """Return the rows of a breakdown as a data frame (needs pandas).
+
+        Args:
+            by: as `what` in `rows`.
+        """
         with needing("to_pandas"):
             import pandas
 

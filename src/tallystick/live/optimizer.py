@@ -37,6 +37,13 @@ def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[
     Returns:
         Findings with the codes `listed-twice`, `in-two-groups`, `not-in-optimizer`,
         `not-in-model`, `aliased-parameters`, and `tied-decay`, which is only a note.
+
+    >>> import torch
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> model = BareBonesLM(50, 4)
+    >>> forgetful = torch.optim.AdamW([model.embedding.weight, model.head.weight])
+    >>> [(found.code, found.names) for found in check_optimizer(model, forgetful)]
+    [('not-in-optimizer', ('head.bias',))]
     """
     places = places_of(model, flat=True)
     if not hasattr(optimizer, "param_groups"):

@@ -55,6 +55,13 @@ def retie(
     Raises:
         BadInput: if values differ and `keep` is not given, or shapes differ. Nothing is
             changed then.
+
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> model = BareBonesLM(50, 4)
+    >>> retie(model, "embedding.weight", "head.weight", keep="embedding.weight")[0].parameters
+    200
+    >>> model.head.weight is model.embedding.weight
+    True
     """
     places = places_of(model)
     if optimizer is not None and not hasattr(optimizer, "param_groups"):

@@ -101,6 +101,10 @@ def survive(
         settings: config keys that override the source's, or arguments of the factory.
         operations: the operations to run.
 
+    Returns:
+        A row for each operation: the relation of embedding and head before and after it, and
+        the remedy.
+
     Raises:
         BadInput: if torch or transformers is not installed, or the model ties nothing.
     """

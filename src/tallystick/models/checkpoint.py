@@ -53,8 +53,22 @@ def load_pretrained(
         check_finite: whether to read all values, and to refuse NaN and infinity by the names
             of their tensors.
 
+    Returns:
+        The decoder, with tied weights as one Parameter.
+
     Raises:
         BadInput: if something cannot be read or does not fit.
+
+    >>> import tempfile
+    >>> from tallystick.models import save_pretrained
+    >>> decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_pretrained(decoder, f"{folder}/model")
+    ...     loaded = load_pretrained(f"{folder}/model")
+    >>> loaded.head.weight is loaded.embedding.weight
+    True
+    >>> torch.equal(loaded.embedding.weight, decoder.embedding.weight)
+    True
     """
     path = locate_weights(source)
     config, held = _read(path)

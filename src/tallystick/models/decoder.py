@@ -84,6 +84,9 @@ class Decoder(nn.Module):
             source: a preset's name, a Hugging Face config as a dictionary, or a path to one.
             **settings: config keys that override the source's values.
 
+        Returns:
+            The decoder, on the default device.
+
         Raises:
             BadInput: if the model type is not supported, or values contradict each other.
         """
@@ -107,7 +110,11 @@ class Decoder(nn.Module):
         return self.head
 
     def get_expanded_tied_weights_keys(self, all_submodels: bool = False) -> dict[str, str]:
-        """Map each tied weight's name to the name of the weight that it shares."""
+        """Map each tied weight's name to the name of the weight that it shares.
+
+        Args:
+            all_submodels: as in transformers; it changes nothing here.
+        """
         return {"head.weight": "embedding.weight"} if self.config.tied else {}
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Decoder:
@@ -235,7 +242,11 @@ class Decoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return the logits of hidden states: (…, d) -> (…, V)."""
+        """Return the logits of hidden states: (…, d) -> (…, V).
+
+        Args:
+            x: (…, d), as `hidden` returns them.
+        """
         c = self.config
         logits = self.head(x)
         if c.logit_scale != 1:

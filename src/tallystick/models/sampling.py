@@ -16,7 +16,17 @@ from tallystick.errors import BadInput
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen; greedy by default."""
+    """How the next token is chosen; greedy by default.
+
+    Raises:
+        BadInput: if a value is out of range.
+
+    >>> logits, seen = torch.tensor([[0.0, 2.0, 1.0]]), torch.zeros(1, 3, dtype=torch.bool)
+    >>> Sampling().choose(logits, seen)  # greedy
+    tensor([1])
+    >>> Sampling(temperature=1.0, top_k=1).choose(logits, seen)
+    tensor([1])
+    """
 
     temperature: float = 0.0  # 0 is greedy
     top_k: int | None = None

@@ -26,6 +26,11 @@ def set_dropout(decoder: Decoder, rate: float) -> None:
 
     Raises:
         BadInput: if the rate is out of range.
+
+    >>> decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> set_dropout(decoder, 0.1)
+    >>> decoder.dropout.p, decoder.config.attention_dropout
+    (0.1, 0.1)
     """
     if not 0 <= rate <= 1:
         raise BadInput(f"dropout is {shown(rate)}, expected a rate from 0 to 1", code="bad-value")
@@ -46,6 +51,11 @@ def crop_positions(decoder: Decoder, context: int) -> None:
 
     Raises:
         BadInput: if `context` is out of range, or RoPE's scaling depends on the context.
+
+    >>> decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> crop_positions(decoder, 4)
+    >>> decoder.positions.weight.shape
+    torch.Size([4, 8])
     """
     config = decoder.config
     if not 1 <= context <= config.context:
@@ -74,6 +84,11 @@ def grow_vocabulary(decoder: Decoder, rows: int | None = None, *, multiple_of: i
 
     Raises:
         BadInput: if `rows` is below the current number, or `multiple_of` below 1.
+
+    >>> decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> grow_vocabulary(decoder, multiple_of=64)
+    >>> decoder.embedding.weight.shape, decoder.head.weight is decoder.embedding.weight
+    (torch.Size([64, 8]), True)
     """
     config = decoder.config
     rows = config.vocab_size if rows is None else rows

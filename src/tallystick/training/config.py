@@ -15,7 +15,15 @@ MOST_SEEDS = 1 << 32
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The keys of a TOML file and of ``--set``, with their defaults."""
+    """The keys of a TOML file and of ``--set``, with their defaults.
+
+    Raises:
+        BadInput: if a value is out of range.
+
+    >>> config = TrainConfig(source="llama", steps=10, batch=4, accumulate=2)
+    >>> config.batch // config.accumulate  # sequences of one forward pass
+    2
+    """
 
     # Model: a config's source, overrides of its keys, and whether to load weights.
     source: str = "gpt2"  # a preset's name, a config, or a checkpoint's folder

@@ -54,6 +54,9 @@ def train(
         planned: called with the plan before the first step, on the first rank only. If it
             returns a function, that is called with each event.
 
+    Returns:
+        How the run ended, its losses, and the folder of the trained decoder.
+
     Raises:
         BadInput: for anything that is wrong before the first step.
         Diverged: if the loss or a gradient becomes NaN or infinite.

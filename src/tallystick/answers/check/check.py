@@ -30,6 +30,11 @@ class Check(Displayed):
 
     ``total_claimed + arithmetic + rounding + unexplained`` plus the parameters of all `omissions`
     equals `total_true`.
+
+    >>> import tallystick
+    >>> answer = tallystick.check("Token embedding: 50257 × 768 = 38,596,416", against="gpt2")
+    >>> answer.correct, answer.equations[0].should_be
+    (False, 38597376)
     """
 
     source: str

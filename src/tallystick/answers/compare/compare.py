@@ -37,7 +37,13 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Displayed):
-    """The difference of two models: `gap` is b's minus a's parameters, and the causes sum to it."""
+    """The difference of two models: `gap` is b's minus a's parameters, and the causes sum to it.
+
+    >>> import tallystick
+    >>> answer = tallystick.compare("gpt2", "gpt2-medium")
+    >>> answer.gap == sum(cause.parameters for cause in answer.causes) == 354_823_168 - 124_439_808
+    True
+    """
 
     source_a: str
     source_b: str

@@ -73,7 +73,13 @@ class Approximation:
 
 @dataclass(frozen=True, repr=False)
 class Compute(Displayed):
-    """FLOPs of one pass over `batch` sequences of `sequence` tokens."""
+    """FLOPs of one pass over `batch` sequences of `sequence` tokens.
+
+    >>> import tallystick
+    >>> answer = tallystick.compute("gpt2", sequence=1)
+    >>> answer.parts["head"]["forward_flops"] == 2 * 50_257 * 768  # one token
+    True
+    """
 
     source: str
     batch: int

@@ -60,8 +60,14 @@ def rate(
         tokens_per_second: measured on one device.
         tokens: of the whole run, as a number or text such as ``"300B"``.
 
+    Returns:
+        The speed of one device in tokens and FLOPs, and the time and energy of the run.
+
     Raises:
         BadInput: for invalid or contradictory numbers, and for a device without a known rate.
+
+    >>> rate({"training": 6 * 10**9}, tokens="1B", tokens_per_second=10_000).seconds
+    100000.0
     """
     check_mode(mode)
     if mfu is not None and tokens_per_second is not None:

@@ -74,7 +74,12 @@ MODES = tuple(PHASES)
 
 @dataclass(frozen=True)
 class Phase:
-    """A moment of a run, and the bytes in memory then."""
+    """A moment of a run, and the bytes in memory then.
+
+    >>> import tallystick
+    >>> [phase.phase for phase in tallystick.memory("gpt2").phases]
+    ['prefill', 'decoding']
+    """
 
     phase: str
     bytes: int
@@ -92,7 +97,13 @@ class BytesOf:
 
 @dataclass(frozen=True, repr=False)
 class Memory(Displayed):
-    """Memory that a model needs, with its parts. All sizes are in bytes, of one rank."""
+    """Memory that a model needs, with its parts. All sizes are in bytes, of one rank.
+
+    >>> import tallystick
+    >>> answer = tallystick.memory("gpt2", mode="training")
+    >>> answer.weights_bytes == answer.gradients_bytes == 4 * 124_439_808  # float32
+    True
+    """
 
     source: str
     mode: str  # inference | training

@@ -18,7 +18,13 @@ _SILENT = "nothing is shared, and nothing says whether anything was meant to be"
 
 @dataclass(frozen=True)
 class Group:
-    """Names that share one tensor, or should share one."""
+    """Names that share one tensor, or should share one.
+
+    >>> import tallystick
+    >>> group = tallystick.ties("gpt2").groups[0]
+    >>> group.relation, group.expected, group.parameters == 50_257 * 768
+    ('tied', True, True)
+    """
 
     names: tuple[str, ...]
     relation: str  # tied | aliased | copied | untied | unknown
@@ -30,7 +36,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem, its consequence and its remedy. `code` is stable; see docs/problems."""
+    """A problem, its consequence and its remedy. `code` is stable; see docs/problems.
+
+    >>> import tallystick
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> tallystick.ties(BareBonesLM(50, 4)).problems  # a config of its own would say what to tie
+    ()
+    """
 
     code: str
     names: tuple[str, ...]
@@ -40,7 +52,13 @@ class Problem:
 
 @dataclass(frozen=True, repr=False)
 class Ties(Displayed):
-    """All groups of a model, and whether config, checkpoint and live model agree on them."""
+    """All groups of a model, and whether config, checkpoint and live model agree on them.
+
+    >>> import tallystick
+    >>> answer = tallystick.ties("gpt2")
+    >>> answer.verdict, answer.groups[0].names
+    ('consistent', ('transformer.wte.weight', 'lm_head.weight'))
+    """
 
     source: str
     kind: str
