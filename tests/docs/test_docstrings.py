@@ -9,6 +9,7 @@ import pytest
 from repository import ROOT
 
 sys.path.insert(0, str(ROOT / "docs" / "site"))
+from field_comments import comment
 from public_types import documented
 
 # What cannot be shown in a line: it needs a trainer, or minutes.
@@ -96,3 +97,11 @@ def test_a_docstring_says_what_goes_in_and_out(name):
 @pytest.mark.parametrize("name", [name for name in PUBLIC if name not in NOT_SHOWN])
 def test_a_docstring_shows_a_value(name):
     assert ">>>" in (ast.get_docstring(documents(name)) or "")
+
+
+def test_the_comment_behind_a_field_describes_it():
+    assert comment("    batch: int  # sequences per pass") == "sequences per pass"
+    assert comment('    sign: str = "#"  # of a heading') == "of a heading"
+    assert comment('    sign: str = "#"') == ""
+    assert comment("    one: Any = two(  # the value goes on") == ""
+    assert comment("    found: list[int] = []  # noqa: RUF012") == ""

@@ -115,18 +115,18 @@ class Memory(Displayed):
     device: Device | None = None
 
     # Not all parts exist at the same time, so they sum to more than `total_bytes`.
-    weights_bytes: ClassVar[BytesOf] = BytesOf()
-    gradients_bytes: ClassVar[BytesOf] = BytesOf()
+    weights_bytes: ClassVar[BytesOf] = BytesOf()  # with the scales of packed ones, and buffers
+    gradients_bytes: ClassVar[BytesOf] = BytesOf()  # of the trained weights
     buckets_bytes: ClassVar[BytesOf] = BytesOf()  # DDP's buckets for the gradients' all-reduce
-    optimizer_bytes: ClassVar[BytesOf] = BytesOf()
-    activations_bytes: ClassVar[BytesOf] = BytesOf()
-    logits_bytes: ClassVar[BytesOf] = BytesOf()
+    optimizer_bytes: ClassVar[BytesOf] = BytesOf()  # state that the optimizer keeps between steps
+    activations_bytes: ClassVar[BytesOf] = BytesOf()  # saved for the backward pass, or alive in prefill
+    logits_bytes: ClassVar[BytesOf] = BytesOf()  # in training with the loss's other tensors of that size
     recomputed_bytes: ClassVar[BytesOf] = BytesOf()  # of one layer, with activation checkpointing
-    kv_cache_bytes: ClassVar[BytesOf] = BytesOf()
+    kv_cache_bytes: ClassVar[BytesOf] = BytesOf()  # keys, values and recurrent states
     gathered_bytes: ClassVar[BytesOf] = BytesOf()  # all-gathered weights
     reduced_bytes: ClassVar[BytesOf] = BytesOf()  # the current layer in the middle of backward, with sharded weights
-    backward_buffers_bytes: ClassVar[BytesOf] = BytesOf()
-    step_buffers_bytes: ClassVar[BytesOf] = BytesOf()
+    backward_buffers_bytes: ClassVar[BytesOf] = BytesOf()  # gradients of a tied tensor, before they are added
+    step_buffers_bytes: ClassVar[BytesOf] = BytesOf()  # of the optimizer, during a step
 
     @property
     def fits(self) -> bool | None:
