@@ -3,6 +3,7 @@
 import pytest
 
 import tallystick
+from tallystick.arguments import named
 from tallystick.cli.main import main
 
 
@@ -59,6 +60,37 @@ def test_of_live_modules_too():
         (lambda: tallystick.memory(model, bacth=3), "memory(): a live module has no config to set bacth in; nearest"),
     ):
         assert said(call).startswith(line)
+
+
+def test_of_models_too():
+    pytest.importorskip("torch")
+    from tallystick.course import judge
+    from tallystick.models import Decoder, Sampling, TextModel, load_pretrained, save_pretrained, set_dropout
+    from tallystick.training.config import TrainConfig
+
+    decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    for call, line in (
+        (lambda: Decoder("gpt2"), "Decoder(): config is the string 'gpt2', expected DecoderConfig"),
+        (lambda: Decoder.of("gpt2", n_layr=2), "Decoder.of(): gpt2 has no key 'n_layr' to set; nearest: n_layer"),
+        (lambda: TextModel.load(3), "TextModel.load(): source is 3, expected text or PathLike"),
+        (lambda: load_pretrained(3), "load_pretrained(): source is 3, expected text or PathLike"),
+        (lambda: save_pretrained(decoder, 4), "save_pretrained(): folder is 4, expected text or PathLike"),
+        (lambda: set_dropout(decoder, "x"), "set_dropout(): rate is the string 'x', expected a number"),
+        (lambda: Sampling(top_k="x"), "Sampling(): top_k is the string 'x', expected an integer or None"),
+        (lambda: TrainConfig(steps=True), "TrainConfig(): steps is True, expected an integer"),
+        (lambda: TrainConfig(schedule="x"), "TrainConfig(): schedule is the string 'x', expected cosine, linear"),
+        (lambda: judge("mlpp", len), "judge(): no model the string 'mlpp' in the course; nearest: mlp"),
+    ):
+        assert said(call).startswith(line)
+
+
+def test_a_type_error_with_right_arguments_stays_one():
+    @named
+    def broken(number: int, rate: float = 0.0) -> int:
+        return number + "1"
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        broken(1, 2)
 
 
 def test_an_error_of_a_file_does_not_name_the_function(tmp_path):

@@ -17,6 +17,7 @@ from typing import Any
 
 from tallystick import count
 from tallystick.architectures import TEACHING, find
+from tallystick.arguments import named
 from tallystick.core.registry import REQUIRED
 from tallystick.errors import BadInput, nearest, shown
 
@@ -69,6 +70,7 @@ class _NotComparedError(BadInput):
     code = "user-code"
 
 
+@named
 def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement:
     """Check whether a function of a model's sizes gives its number of parameters.
 

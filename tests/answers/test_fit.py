@@ -36,12 +36,12 @@ def test_the_largest_fits_and_one_more_does_not(source, options):
     answer = tallystick.fit(source, device, **options)
     room = answer.device.room
     assert answer.fits
-    assert total(source, **{**options, "batch": answer.batch}) <= room
-    assert total(source, **{**options, "batch": answer.batch + 1}) > room
+    assert total(source, **{**options, "batch": answer.largest_batch}) <= room
+    assert total(source, **{**options, "batch": answer.largest_batch + 1}) > room
     options.pop("sequence", None)
-    assert total(source, **{**options, "sequence": answer.sequence}) <= room
+    assert total(source, **{**options, "sequence": answer.longest_sequence}) <= room
     if source != "gpt2":
-        assert total(source, **{**options, "sequence": answer.sequence + 1}) > room
+        assert total(source, **{**options, "sequence": answer.longest_sequence + 1}) > room
 
 
 def test_learned_positions_bound_the_sequence():
@@ -54,7 +54,7 @@ def test_a_device_one_byte_too_small_does_not_fit():
     assert tallystick.fit("gpt2", needed, sequence=64).fits
     answer = tallystick.fit("gpt2", needed - 1, sequence=64)
     assert not answer.fits
-    assert (answer.batch, answer.sequence) == (0, 63)
+    assert (answer.largest_batch, answer.longest_sequence) == (0, 63)
 
 
 def test_the_widest_dtype_of_llama_3_8b():
@@ -77,7 +77,7 @@ def test_what_memory_does_not_limit_is_said_to_have_no_limit(tmp_path, capsys):
     """
     write(tmp_path / "model.safetensors", {"wte.weight": (10, 4)})
     answer = tallystick.fit(tmp_path, "1GB")
-    assert (answer.batch, answer.sequence) == (None, None)
+    assert (answer.largest_batch, answer.longest_sequence) == (None, None)
     assert tallystick.fit(tmp_path, 100).largest_batch == 0
     assert main(["fit", str(tmp_path), "--device", "1GB"]) == 0
     assert "no limit" in capsys.readouterr().out

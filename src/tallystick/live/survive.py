@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tallystick.arguments import named
 from tallystick.core.display import Displayed
 from tallystick.errors import BadInput
 from tallystick.extras import needed
@@ -84,6 +85,7 @@ def _from_json(row: Mapping[str, Any]) -> Survived:
     return Survived(**{**texts, "parameters": row["parameters"]})
 
 
+@named
 def survive(
     source: str | None = None,
     settings: Mapping[str, Any] | None = None,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from tallystick.arguments import named
 from tallystick.core.config import CONFIG
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.formats.folder import TORCH_INDEX, TORCH_SINGLE, find_safetensors, names_in
@@ -26,6 +27,7 @@ from tallystick.sources.checkpoint.tokenizer import TOKENIZER, rows_needed
 from tallystick.sources.locate import locate_weights
 
 
+@named
 def load_pretrained(
     source: str | os.PathLike[str],
     *,

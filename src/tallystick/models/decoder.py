@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput
 from tallystick.models.attention import sight
 from tallystick.models.block import Block
@@ -59,6 +60,7 @@ class Decoder(nn.Module):
     norm: nn.Module | None
     head: Linear  # weight (V, d), the embedding's if tied
 
+    @named
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
         c = self.config = config
@@ -77,6 +79,7 @@ class Decoder(nn.Module):
         self.register_load_state_dict_post_hook(_tie_again)
 
     @classmethod
+    @named
     def of(cls, source: Any, **settings: Any) -> Decoder:
         """Return a decoder with random weights.
 

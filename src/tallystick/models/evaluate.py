@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput, shown
 from tallystick.models.decoder import Decoder
 from tallystick.models.generation import NOT_A_NUMBER
@@ -51,6 +52,7 @@ class Score:
         return {"loss": own.pop("loss"), "perplexity": perplexity, "bits_per_byte": self.bits_per_byte, **own}
 
 
+@named
 def evaluate(
     decoder: Decoder,
     tokenizer: Tokenizer,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tallystick.arguments import check_fields
 from tallystick.errors import BadInput
 
 
@@ -35,6 +36,7 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 <= self.temperature < math.inf:
             raise BadInput(f"temperature is {self.temperature}, expected 0 or more", code="bad-value")
         if self.top_k is not None and self.top_k < 1:

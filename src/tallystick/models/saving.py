@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tallystick.arguments import named
 from tallystick.core.config import CONFIG
 from tallystick.core.units import parse_size
 from tallystick.errors import BadInput, shown
@@ -30,6 +31,7 @@ _METADATA = {"format": "pt"}  # older versions of transformers refuse a file wit
 _WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # files of an older checkpoint
 
 
+@named
 def save_pretrained(
     decoder: Decoder,
     folder: str | os.PathLike[str],

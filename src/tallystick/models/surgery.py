@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput, shown
 from tallystick.models.attention import Attention
 from tallystick.models.decoder import Decoder
@@ -17,6 +18,7 @@ from tallystick.models.families import DROPOUTS, changed
 _STRETCHED = ("dynamic", "yarn", "longrope")  # RoPE scalings that depend on the number of positions
 
 
+@named
 def set_dropout(decoder: Decoder, rate: float) -> None:
     """Set the rate of every dropout in a decoder, including attention's.
 
@@ -42,6 +44,7 @@ def set_dropout(decoder: Decoder, rate: float) -> None:
             module.dropout = rate
 
 
+@named
 def crop_positions(decoder: Decoder, context: int) -> None:
     """Keep only the first positions of a decoder: nanoGPT's ``crop_block_size``.
 
@@ -74,6 +77,7 @@ def crop_positions(decoder: Decoder, context: int) -> None:
         decoder.positions.num_embeddings = context
 
 
+@named
 def grow_vocabulary(decoder: Decoder, rows: int | None = None, *, multiple_of: int = 1) -> None:
     """Add rows to the embedding and the LM head; new rows get their initial distribution.
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import torch
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.files.texts import read_json
 from tallystick.models.checkpoint import load_pretrained
@@ -48,6 +49,7 @@ class TextModel:
     ends: frozenset[int]  # ids that end a text
 
     @classmethod
+    @named
     def load(
         cls,
         source: str | os.PathLike[str],

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from tallystick.arguments import check_fields
 from tallystick.core.config import LARGEST
 from tallystick.errors import BadInput, nearest, quoted, shown
 
@@ -81,6 +82,7 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("sequence", "batch", "accumulate", "steps", "keep", "log_every", "eval_batches"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} is {getattr(self, name)}, expected 1 or more", code="bad-value")

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import nn
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput
 from tallystick.live.relation import sharing
 from tallystick.sources.roles.from_names import role_of
@@ -58,6 +59,7 @@ class Groups:
         return [*lines, line("biases, norms, positions", self.plain, 0.0)]
 
 
+@named
 def optimizer_groups(model: nn.Module, weight_decay: float, *, decay_embedding: bool = True) -> Groups:
     """Return the trainable parameters of a model in groups, each Parameter once.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput
 from tallystick.files.atomic import atomic_folder
 from tallystick.models.decoder import Decoder
@@ -40,6 +41,7 @@ class Outcome:
         return asdict(self)
 
 
+@named
 def train(
     config: TrainConfig,
     *,
