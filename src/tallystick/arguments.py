@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import wraps
 from types import NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from tallystick.errors import REQUEST, BadInput, nearest, shown
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
@@ -57,14 +61,16 @@ def naming(function: str) -> Iterator[None]:
         raise
 
 
-def check_fields(config: object) -> None:
+def check_fields(config: DataclassInstance) -> None:
     """Raise `BadInput`, with the class's name, if a field of a dataclass has another type.
 
     Args:
-        config: a dataclass, for its ``__post_init__``.
+        config: a dataclass, for its ``__post_init__``. Text is not checked: a path or a dictionary
+            often serves as well, and what reads it says so.
     """
+    given = {one.name: getattr(config, one.name) for one in fields(config) if one.type not in (str, "str")}
     with naming(type(config).__name__):
-        if line := _mismatch(type(config), vars(config)):
+        if line := _mismatch(type(config), given):
             raise BadInput(line, code="bad-value")
 
 
