@@ -142,6 +142,7 @@ def test_an_adaptive_softmax_has_narrower_rows_for_seldom_tokens(cutoffs: list[i
         ("big_bird", {"attention_type": "sparse"}, "attention_type is the string 'sparse', expected block_sparse or"),
         ("xlm", {"is_encoder": False}, "is_encoder is false, and no such model of this type exists"),
         ("xlm", {"asm": True}, "asm = true needs asm_cutoffs"),
+        ("xlm", {"asm": True, "asm_cutoffs": [5, 5], "asm_div_value": 4.0}, "a list of numbers that grow"),
         (
             "reformer",
             {"is_decoder": True, "attn_layers": []},

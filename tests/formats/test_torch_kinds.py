@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from checkpoint_models import noted
-from tallystick import count
+from tallystick import BadInput, count
+from tallystick.formats.pickled.torch_tensors import new_parameter
 
 PLAIN = torch.zeros(4, 6)
 SPARSE = {
@@ -122,3 +123,9 @@ def test_values_beside_tensors_by_the_names_of_any_python(tmp_path: Path, protoc
 )
 def test_tensors_wherever_they_are(tmp_path: Path, value: Any, names: list[str]):
     assert list(count(saved(tmp_path, value)).tensors) == names
+
+
+def test_a_parameter_of_three_arguments_is_refused():
+    """torch's takes a tensor and requires_grad."""
+    with pytest.raises(BadInput, match="too few or too many arguments"):
+        new_parameter((torch.zeros(2), True, True))

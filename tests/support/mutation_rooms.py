@@ -1,0 +1,157 @@
+"""Which tests hold each room of our code against a break, cheap ones first, and a draw of breaks
+over all rooms.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from repository import ROOT, TESTS
+
+SOURCE = ROOT / "src" / "tallystick"
+SLOW = ("test_how_ties_break", "test_how_ties_break_on_devices", "test_how_ties_break_on_disk", "test_explore_page")
+FAR = (True, True)
+Drawn = TypeVar("Drawn")
+
+
+class Room(NamedTuple):
+    """Folders of the source that count as one, and what tests them."""
+
+    first: str  # files of tests/, without test_ and .py; run on every break
+    wider: str  # run on what those let pass
+    folders: tuple[str, ...] = ()  # where they are not of the room's name
+    apart: tuple[str, ...] = ()  # folders inside it that are rooms of their own
+    by_type: bool = False  # a file is a model type: only the tests named after it are run first
+
+    def tests(self, path: Path) -> tuple[list[str], list[str]]:
+        """The arguments of pytest for a break of a file, and for one that passes these.
+
+        Of the first tests only those that name the module, where there are any.
+        """
+        first, wider = arguments(self.first, path), arguments(self.wider, path)
+        if self.by_type:
+            return [*first, "-k", path.stem], [*wider, *first]
+        near = [test for test in first if nearness(test, path) < FAR] or first
+        more = [str(test) for test in sorted(TESTS.rglob("test_*.py")) if test.stem not in SLOW and imports(test, path)]
+        return near, [test for test in dict.fromkeys([*more, *first, *wider]) if test not in near]
+
+
+# Presets are left out: constants of published models. The wider tests are also all that import the
+# module, but for SLOW.
+ROOMS = {
+    "core": Room(
+        "core/nodes core/ledger core/budget core/ledger_copies core/mtp sources/rollup sources/other_configs",
+        "answers/formula answers/parts answers/memory answers/compute answers/compare architectures/architectures "
+        "architectures/options architectures/nested architectures/bad_values cli/cli sources/repair sources/module",
+    ),
+    "derivations": Room(
+        "derivations/derivation answers/check/check answers/check/check_copied answers/check/check_doubt",
+        "answers/check/check_shown answers/check/check_sums answers/check/check_chats answers/check/check_changed "
+        "answers/check/check_drawn answers/check/check_whole answers/reconcile web/explore core/budget",
+    ),
+    "formats": Room(
+        "formats/shards formats/storage_overlap formats/gguf formats/npz formats/torch_kinds formats/formats "
+        "formats/safetensors formats/distributed formats/llama2c formats/strange_classes formats/torch_files",
+        "formats/pickles formats/other_weights formats/differential files/remote files/saving sources/folders core/budget "
+        "files/allowance sources/checkpoint sources/shared_memory sources/repair cli/bad_input",
+    ),
+    "files": Room(
+        "files/allowance files/hosts files/leftovers files/saving files/remote",
+        "files/killed cli/bad_input cli/endings formats/formats training/resume training/training_data sources/locate",
+    ),
+    "runtimes": Room("runtimes/cache runtimes/runtimes answers/activations", "answers/memory answers/compute architectures/every_type"),
+    "architectures": Room(
+        "architectures/architectures architectures/wholes architectures/unpackaged",
+        "architectures/options architectures/bad_values architectures/every_type architectures/classes "
+        "architectures/published architectures/roles architectures/bert architectures/presets models/teaching runtimes/cache answers/activations "
+        "answers/compute answers/memory sources/checkpoint sources/text_model",
+        apart=("kit",),
+        by_type=True,
+    ),
+    "kit": Room(
+        "architectures/architectures architectures/wholes architectures/bad_values architectures/every_type",
+        "architectures/options architectures/classes architectures/bert architectures/roles architectures/published "
+        "architectures/presets architectures/unpackaged runtimes/cache answers/activations answers/compute answers/memory",
+        folders=("architectures/kit",),
+    ),
+    "sources": Room(
+        "sources/locate sources/names_shown sources/fix_links sources/found_roles sources/rollup sources/other_configs "
+        "sources/text_model sources/nothing_dropped sources/folders sources/checkpoint sources/packed "
+        "sources/quantized_configs sources/module sources/shared_memory sources/values sources/repair sources/vary "
+        "sources/on_meta",
+        "sources/vary_elsewhere sources/fallback sources/loading architectures/classes architectures/nested "
+        "formats/formats formats/gguf cli/bad_input cli/bad_ties cli/cli answers/ties answers/ties_unsaid live/live",
+    ),
+    "answers": Room(
+        "answers/formula answers/fit answers/devices answers/sweep answers/align answers/groups answers/compare "
+        "answers/compare_layouts answers/reconcile answers/remedies answers/parts answers/ties answers/compute "
+        "answers/activations answers/memory answers/check/check answers/sharding",
+        "answers/ties_unsaid answers/check/check_sums answers/check/check_copied answers/check/check_doubt answers/check/check_changed answers/check/check_chats answers/check/check_shown answers/check/check_drawn answers/check/check_whole cli/cli cli/bad_input cli/bad_ties runtimes/runtimes "
+        "runtimes/cache architectures/presets architectures/every_type derivations/derivation web/explore docs/json_page "
+        "docs/readme",
+    ),
+    "report": Room(
+        "report/terminal_width report/pictures cli/cli web/explore",
+        "core/ledger cli/text_commands cli/train_cli answers/formula answers/compare answers/sweep answers/check/check training/experiment "
+        "live/survive docs/readme docs/docs",
+    ),
+    "cli": Room("cli/cli cli/text_commands cli/train_cli cli/bad_input", "cli/bad_ties cli/endings docs/readme docs/docs web/explore test_reach"),
+    "live": Room("live/live live/callbacks live/survive", "live/ranks sources/module answers/ties cli/bad_ties models/surgery"),
+    "models": Room(
+        "models/tokens models/loss models/generation models/surgery models/text_model models/teaching models/evaluate "
+        "models/decoder models/decoder_linear models/decoder_ties models/weights",
+        "models/decoder_compiled cli/text_commands cli/train_cli training/training",
+    ),
+    "training": Room(
+        "training/training_config training/training_data training/training_log training/optimizer_groups "
+        "training/training training/resume training/run_lock training/clock_and_signals",
+        "training/experiment training/full_disk training/training_ranks cli/train_cli cli/bad_input",
+    ),
+    "web": Room("web/explore web/explore_server", "docs/json_page cli/endings"),
+    "isolation": Room("isolation/sealed", "sources/vary_elsewhere cli/bad_input"),
+}  # fmt: skip
+
+
+def files(name: str) -> list[Path]:
+    """The files of a room."""
+    room = ROOMS[name]
+    found = (path for folder in room.folders or (name,) for path in sorted((SOURCE / folder).rglob("*.py")))
+    return [path for path in found if not set(room.apart) & set(path.relative_to(SOURCE).parts)]
+
+
+def arguments(names: str, path: Path) -> list[str]:
+    """Files of tests, those first that are named after the module, then those that name it."""
+    paths = [TESTS / Path(name).parent / f"test_{Path(name).name}.py" for name in names.split()]
+    return [str(test) for test in sorted(paths, key=lambda test: nearness(test, path))]
+
+
+def nearness(test: Path | str, path: Path) -> tuple[bool, bool]:
+    """Whether a file of tests is named otherwise than a module, and does not import it."""
+    return path.stem not in Path(test).stem, not imports(Path(test), path)
+
+
+def imports(test: Path, path: Path) -> bool:
+    """Whether a test names a module."""
+    package, module = (".".join(of.relative_to(SOURCE.parent).parts) for of in (path.parent, path.with_suffix("")))
+    return bool(re.search(rf"{module}\b|from {package} import .*\b{path.stem}\b", test.read_text(encoding="utf-8")))
+
+
+def draw(
+    names: Sequence[str], count: int, seed: int, breaks: Callable[[Path], Sequence[Drawn]]
+) -> dict[str, list[Drawn]]:
+    """Breaks by room, as many as its share of all lines; another room changes nothing of a draw."""
+    lines = {name: sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files(name)) for name in ROOMS}
+    quotas = {name: count * size / sum(lines.values()) for name, size in lines.items()}
+    shares = {name: int(quota) for name, quota in quotas.items()}
+    for name in sorted(quotas, key=lambda name: shares[name] - quotas[name])[: count - sum(shares.values())]:
+        shares[name] += 1
+    return {
+        name: random.Random(f"{seed} {name}").sample(
+            [one for path in files(name) for one in breaks(path)], shares[name]
+        )
+        for name in names
+    }
