@@ -1,4 +1,4 @@
-# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | docs | outputs | tree | walkthroughs | bench | architecture | architectures | survival |
+# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | types | docs | outputs | tree | walkthroughs | bench | architecture | architectures | survival |
 # experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
@@ -9,7 +9,7 @@ PYTEST_WORKERS ?= auto
 # Modules are compiled once, not by each process that a test starts, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-fast measure matrix coverage test-web browser lint docs outputs tree walkthroughs bench architecture architectures survival experiment clean
+.PHONY: demo test test-fast measure matrix coverage test-web browser lint types docs outputs tree walkthroughs bench architecture architectures survival experiment clean
 
 # torch and transformers for the live module, and none of what the tests need; of these only what it imports is compiled.
 demo: .venv/ready-for-demo
@@ -57,6 +57,11 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
+
+# Whether everything that docs/python lists has a complete type, by pyright, which brings its own node.
+types: .venv/ready
+	$(BIN)/python -m pip install --quiet "pyright[nodejs]"
+	$(BIN)/python docs/site/public_types.py
 
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

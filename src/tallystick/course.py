@@ -17,6 +17,7 @@ from typing import Any
 
 from tallystick import count
 from tallystick.architectures import TEACHING, find
+from tallystick.arguments import named
 from tallystick.core.registry import REQUIRED
 from tallystick.errors import BadInput, nearest, shown
 
@@ -32,7 +33,12 @@ MLP = ("inputs", "width", "depth", "outputs")  # sizes of the MLP if the answer 
 
 @dataclass(frozen=True)
 class Trial:
-    """One model with drawn sizes, the answer's count, and its error."""
+    """One model with drawn sizes, the answer's count, and its error.
+
+    >>> trial = judge("single-head-attention", lambda d_model, d_head: 0).trials[0]
+    >>> trial.off_by == -3 * trial.sizes["d_model"] * trial.sizes["d_head"]
+    True
+    """
 
     sizes: dict[str, Any]
     given: int
@@ -45,6 +51,9 @@ class Judgement:
 
     `trials` go from the smallest model to the largest. They are empty if the answer could not be
     compared.
+
+    >>> judge("mlp", lambda widths: 0).right
+    False
     """
 
     right: bool
@@ -61,6 +70,7 @@ class _NotComparedError(BadInput):
     code = "user-code"
 
 
+@named
 def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement:
     """Check whether a function of a model's sizes gives its number of parameters.
 
@@ -75,8 +85,14 @@ def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement
         **flags: such as ``tie_word_embeddings=True``. A flag that `answer` names is drawn, unless
             it is given here; other flags have their defaults.
 
+    Returns:
+        The judgement: whether it is right at all sizes, and where it is wrong.
+
     Raises:
         BadInput: if there is no such model or flag. A fault of `answer` is in the judgement.
+
+    >>> judge("single-head-attention", lambda d_model, d_head: 3 * d_model * d_head)
+    right at each of 100 sizes
     """
     name = str(model).replace("-", "_")
     family = find(name) if name in TEACHING else None
@@ -93,7 +109,7 @@ def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement
         drawn = _drawn(family.keys, _names(name, family.keys, taken))
         trials = [_trial(name, answer, taken, {**sizes, **flags}) for sizes in drawn]
     except _NotComparedError as error:
-        return Judgement(right=False, sentence=str(error))
+        return Judgement(right=False, sentence=error.line)
     trials.sort(key=lambda trial: trial.given - trial.off_by)
     return Judgement(not any(trial.off_by for trial in trials), _sentence(trials), tuple(trials))
 

@@ -42,6 +42,8 @@ Code: TypeAlias = Literal[
     "bad-input",
 ]
 CODES: tuple[Code, ...] = get_args(Code)
+# Codes of errors in the arguments themselves, whatever a file holds.
+REQUEST: tuple[Code, ...] = ("bad-value", "unknown-key", "unknown-name", "conflicting-options", "ambiguous")
 
 
 class BadInput(ValueError):
@@ -50,15 +52,35 @@ class BadInput(ValueError):
     The message is one line in the user's own words: what is wrong, where, and how to fix it.
     The command line prints it after ``tallystick:`` and exits with 2. Programs read `code`, one
     of `CODES`.
+
+    Args:
+        message: the line. Line breaks and terminal control characters are escaped.
+        code: one of `CODES`; None keeps the class's own, ``"bad-input"``.
+
+    >>> error = BadInput("batch is 0, expected a positive integer", code="bad-value")
+    >>> error.function = "memory"  # as the public functions set it
+    >>> print(error)
+    memory(): batch is 0, expected a positive integer
+    >>> error.line, error.code
+    ('batch is 0, expected a positive integer', 'bad-value')
     """
 
     code: Code = "bad-input"
+    function: str = ""  # the public function whose arguments are wrong, or ""
 
     def __init__(self, message: str, *, code: Code | None = None) -> None:
         # A path or another library's error may hold line breaks and terminal control characters.
         super().__init__(visible(message))
         if code is not None:
             self.code = code
+
+    @property
+    def line(self) -> str:
+        """The message without the name of the function."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"{self.function}(): {self.line}" if self.function else self.line
 
 
 def code_of(error: OSError) -> Code:

@@ -24,7 +24,7 @@ def line_of(error: BaseException) -> str:
     >>> line_of(BadInput("config.json is empty")), line_of(RecursionError())
     ('config.json is empty', 'the input is nested too deeply')
     """
-    known = str(error) if isinstance(error, BadInput) else missing_line(error, "this")
+    known = error.line if isinstance(error, BadInput) else missing_line(error, "this")
     if known is not None:
         return known
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):

@@ -43,8 +43,8 @@ def test_as_many_operations_as_torch_counts(attention, model_type, values):
         forward, backward, fused = found
         answer = compute(ledger, batch=batch, sequence=sequence)
         assert answer.complete
-        assert answer.forward == forward
-        assert (answer.flash_training if fused else answer.training) - answer.forward == backward
+        assert answer.forward_flops == forward
+        assert (answer.flash_training_flops if fused else answer.training_flops) - answer.forward_flops == backward
 
 
 DENSE = sorted(name for name, family in configs.FAMILIES.items() if family.attends and family.counted)
@@ -61,7 +61,7 @@ def test_as_many_as_torch_counts_for_drawn_configs(model_type, data):
     batch, sequence = data.draw(st.integers(1, 3)), data.draw(st.integers(1, min(9, positions(ledger) or 9)))
     [(forward, backward, _)] = measured("operations:counted", values, [(batch, sequence)], "eager")
     answer = compute(ledger, batch=batch, sequence=sequence)
-    assert (answer.forward, answer.backward) == (forward, backward)
+    assert (answer.forward_flops, answer.backward_flops) == (forward, backward)
 
 
 def test_experts_that_transformers_runs_for_nothing_are_not_counted():
@@ -72,8 +72,8 @@ def test_experts_that_transformers_runs_for_nothing_are_not_counted():
     values = {**LLAMA, "num_local_experts": 4, "moe_layers": [1]}
     forward, backward, _ = run(built("llama4_text", values, "eager"), 2, 7)
     answer = compute(tallystick.count({"model_type": "llama4_text", **values}), batch=2, sequence=7)
-    experts = [product for product in answer.products if product.part == "experts"]
-    assert (forward - answer.forward, backward - answer.backward) == (
+    experts = [product for product in answer.lines if product.part == "experts"]
+    assert (forward - answer.forward_flops, backward - answer.backward_flops) == (
         3 * sum(product.forward_flops for product in experts),
         3 * sum(product.backward_flops for product in experts),
     )
@@ -91,7 +91,7 @@ def test_a_model_whose_layers_take_a_token_more_than_once_is_not_complete():
 
 def test_sines_that_are_stored_and_never_trained_freeze_nothing():
     answer = compute(tallystick.count({"model_type": "pegasus"}), sequence=5)
-    assert answer.backward == 2 * answer.forward
+    assert answer.backward_flops == 2 * answer.forward_flops
     assert answer.approximations  # which a model that is frozen in part has none of
 
 
@@ -127,9 +127,9 @@ def test_scans_take_as_many_as_torch_counts(model_type, values, batch, sequence)
     answer = compute(tallystick.count({"model_type": model_type, **values}), batch=batch, sequence=sequence)
     assert answer.complete
     assert not answer.notes
-    assert answer.forward == forward
-    assert answer.backward == backward - (channels - 1) * convolved
-    assert answer.needed < answer.forward
+    assert answer.forward_flops == forward
+    assert answer.backward_flops == backward - (channels - 1) * convolved
+    assert answer.needed_flops < answer.forward_flops
 
 
 @pytest.mark.parametrize("sequence", [150, 64, 3])
@@ -153,7 +153,7 @@ def test_a_delta_rule_needs_the_pairs_of_a_chunk_that_a_position_sees(sequence):
 def test_what_is_multiplied_element_by_element_is_no_matrix_product():
     """Mamba's decays have two axes, and none that a token is multiplied with."""
     answer = compute(tallystick.count({"model_type": "mamba"}), sequence=5)
-    weights = {product.what.partition("mixer.")[2] for product in answer.products if product.part == "ssm"} - {""}
+    weights = {product.what.partition("mixer.")[2] for product in answer.lines if product.part == "ssm"} - {""}
     assert weights == {f"{name}.weight" for name in ("in_proj", "x_proj", "dt_proj", "out_proj")}
 
 
@@ -170,7 +170,7 @@ def test_the_experts_that_are_batched_take_as_many():
     model.set_experts_implementation("batched_mm")
     forward, backward, _ = run(model, 2, 7)
     answer = compute(tallystick.count({"model_type": "mixtral", **values}), batch=2, sequence=7)
-    assert (answer.forward, answer.backward) == (forward, backward)
+    assert (answer.forward_flops, answer.backward_flops) == (forward, backward)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_frozen_weights_take_no_gradient(trained):
     # The norm before q_proj prints after it: so the first gradient of that product's other factor
     # is missed.
     missed = 2 * 7 * 32 * 32 if "model.norm.weight" in trained else 0
-    assert answer.training == counter.get_total_flops() - missed
+    assert answer.training_flops == counter.get_total_flops() - missed
     assert any("to within one layer" in note for note in answer.notes)
 
 
@@ -212,7 +212,7 @@ def test_frozen_weights_take_no_gradient(trained):
 def test_gpt2_by_hand():
     answer = tallystick.compute("gpt2", batch=2)
     tokens, d = 2 * 1024, 768
-    parts = {name: part["forward_flops"] for name, part in answer.parts().items()}
+    parts = {name: part["forward_flops"] for name, part in answer.parts.items()}
     assert parts == {
         "embedding": 0,
         "attention_projections": 2 * tokens * 12 * (3 * d * d + d * d),
@@ -221,12 +221,12 @@ def test_gpt2_by_hand():
         "mlp": 2 * tokens * 12 * 2 * 4 * d * d,
         "head": 2 * tokens * 50257 * d,
     }
-    assert answer.training == 3 * sum(parts.values())
+    assert answer.training_flops == 3 * sum(parts.values())
 
 
 def test_tying_saves_no_operation():
     tied, untied = tallystick.compute("gpt2"), tallystick.compute(tallystick.count("gpt2", tie_word_embeddings=False))
-    assert tied.parts() == untied.parts()
+    assert tied.parts == untied.parts
     assert "the head is multiplied though it is tied: tying saves parameters, not operations" in tied.notes
     assert not any("tied" in note for note in untied.notes)
 
@@ -241,13 +241,13 @@ def test_a_mask_leaves_what_a_query_sees():
             assert visible(sequence, window) == seen.sum()
             number = torch.arange(sequence) // (window or sequence)
             assert visible(sequence, window, chunked=True) == (number[:, None] == number).tril().sum()
-    needed = tallystick.compute("mistral-7b", sequence=8192).parts()["attention_scores"]["needed_flops"]
+    needed = tallystick.compute("mistral-7b", sequence=8192).parts["attention_scores"]["needed_flops"]
     assert needed == 2 * 32 * 32 * 128 * (4096 * 4097 // 2 + 4096 * 4096)
 
 
 def test_endless_layers_take_no_time():
     answer = tallystick.compute(tallystick.count("gemma-2-9b", num_hidden_layers=10**12), sequence=2)
-    assert answer.parts()["attention_scores"]["forward_flops"] == 10**12 * 2 * 16 * 2 * 2 * 256
+    assert answer.parts["attention_scores"]["forward_flops"] == 10**12 * 2 * 16 * 2 * 2 * 256
 
 
 def test_six_times_which_n():
@@ -259,8 +259,10 @@ def test_six_times_which_n():
     # What is missing there is attention itself: 12 for each layer, head, element and position, as
     # PaLM has it.
     quadratic = 12 * 32 * 32 * 128 * 4096 * 4096
-    assert rules["weights that a token is multiplied with"].training_flops + quadratic == answer.training
-    assert rules["all parameters"].ratio == pytest.approx(rules["all parameters"].training_flops / answer.training)
+    assert rules["weights that a token is multiplied with"].training_flops + quadratic == answer.training_flops
+    assert rules["all parameters"].ratio == pytest.approx(
+        rules["all parameters"].training_flops / answer.training_flops
+    )
 
 
 # -- sources --------------------------------------------------------------------------------------
@@ -277,9 +279,9 @@ def test_a_header_without_its_tied_head_is_what_its_config_runs(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     whole, told = tallystick.compute(tmp_path), tallystick.compute(config)
     assert whole.complete
-    assert whole.parts() == told.parts()
-    assert bare.forward == told.forward - sum(
-        told.parts()[part]["forward_flops"] for part in ("attention_scores", "attention_values", "head")
+    assert whole.parts == told.parts
+    assert bare.forward_flops == told.forward_flops - sum(
+        told.parts[part]["forward_flops"] for part in ("attention_scores", "attention_values", "head")
     )
 
 
@@ -293,7 +295,7 @@ def test_packed_weights_compute_what_their_config_says():
         packed = torch.zeros(layer.mlp.up_proj.weight.numel() // 2, 1, dtype=torch.uint8)
         layer.mlp.up_proj.weight = torch.nn.Parameter(packed, requires_grad=False)
     told = tallystick.compute({"model_type": "llama", **LLAMA}, sequence=7)
-    assert tallystick.compute(model, sequence=7).forward == told.forward
+    assert tallystick.compute(model, sequence=7).forward_flops == told.forward_flops
 
 
 def test_experts_of_which_nobody_tells_how_many_run_are_left_out(tmp_path):
@@ -303,7 +305,7 @@ def test_experts_of_which_nobody_tells_how_many_run_are_left_out(tmp_path):
     )
     answer = tallystick.compute(tmp_path, sequence=3)
     assert not answer.complete
-    assert answer.forward == 2 * 3 * 9 * 4
+    assert answer.forward_flops == 2 * 3 * 9 * 4
     assert any(note.startswith("experts are not counted") for note in answer.notes)
 
 

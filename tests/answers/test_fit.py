@@ -17,7 +17,7 @@ H100 = int(79.22 * 2**30)  # as vllm-project/vllm PR#10511 shows it
 
 
 def total(source, **options):
-    return tallystick.memory(source, **options).total
+    return tallystick.memory(source, **options).total_bytes
 
 
 @pytest.mark.parametrize(
@@ -36,17 +36,17 @@ def test_the_largest_fits_and_one_more_does_not(source, options):
     answer = tallystick.fit(source, device, **options)
     room = answer.device.room
     assert answer.fits
-    assert total(source, **{**options, "batch": answer.batch}) <= room
-    assert total(source, **{**options, "batch": answer.batch + 1}) > room
+    assert total(source, **{**options, "batch": answer.largest_batch}) <= room
+    assert total(source, **{**options, "batch": answer.largest_batch + 1}) > room
     options.pop("sequence", None)
-    assert total(source, **{**options, "sequence": answer.sequence}) <= room
+    assert total(source, **{**options, "sequence": answer.longest_sequence}) <= room
     if source != "gpt2":
-        assert total(source, **{**options, "sequence": answer.sequence + 1}) > room
+        assert total(source, **{**options, "sequence": answer.longest_sequence + 1}) > room
 
 
 def test_learned_positions_bound_the_sequence():
-    assert tallystick.fit("gpt2", "h100").sequence == 1024
-    assert tallystick.fit("gpt2", "h100", sequence=5).sequence == 1024
+    assert tallystick.fit("gpt2", "h100").longest_sequence == 1024
+    assert tallystick.fit("gpt2", "h100", sequence=5).longest_sequence == 1024
 
 
 def test_a_device_one_byte_too_small_does_not_fit():
@@ -54,7 +54,7 @@ def test_a_device_one_byte_too_small_does_not_fit():
     assert tallystick.fit("gpt2", needed, sequence=64).fits
     answer = tallystick.fit("gpt2", needed - 1, sequence=64)
     assert not answer.fits
-    assert (answer.batch, answer.sequence) == (0, 63)
+    assert (answer.largest_batch, answer.longest_sequence) == (0, 63)
 
 
 def test_the_widest_dtype_of_llama_3_8b():
@@ -68,7 +68,7 @@ def test_the_widest_dtype_of_llama_3_8b():
         ("7GB", "int4"),
         ("3GB", None),
     ):
-        assert tallystick.fit("llama-3-8b", device, sequence=512).dtype == widest, device
+        assert tallystick.fit("llama-3-8b", device, sequence=512).widest_dtype == widest, device
 
 
 def test_what_memory_does_not_limit_is_said_to_have_no_limit(tmp_path, capsys):
@@ -77,8 +77,8 @@ def test_what_memory_does_not_limit_is_said_to_have_no_limit(tmp_path, capsys):
     """
     write(tmp_path / "model.safetensors", {"wte.weight": (10, 4)})
     answer = tallystick.fit(tmp_path, "1GB")
-    assert (answer.batch, answer.sequence) == (None, None)
-    assert tallystick.fit(tmp_path, 100).batch == 0
+    assert (answer.largest_batch, answer.longest_sequence) == (None, None)
+    assert tallystick.fit(tmp_path, 100).largest_batch == 0
     assert main(["fit", str(tmp_path), "--device", "1GB"]) == 0
     assert "no limit" in capsys.readouterr().out
 
@@ -97,7 +97,7 @@ def test_the_cheapest_change_makes_it_fit(source, device, options, changed):
     assert not answer.fits
     assert answer.options == changed
     assert len(answer.changes) == len(changed)
-    assert answer.changed.total == total(source, **{**options, **changed}) <= answer.device.room
+    assert answer.changed_bytes == total(source, **{**options, **changed}) <= answer.device.room
     for left_out in changed:  # nothing in it is needless
         fewer = {option: value for option, value in changed.items() if option != left_out}
         try:
@@ -118,7 +118,7 @@ def test_serving_is_quantised_before_it_is_given_up():
 def test_nothing_makes_a_thousand_gigabytes_fit_one_card():
     answer = tallystick.fit(tallystick.count("deepseek-v3", quantization_config=None), "h200")
     assert not answer.fits
-    assert answer.changed is None
+    assert answer.changed_bytes is None
     assert answer.changes == ()
     assert answer.options == {}
     assert (answer.spread.ranks, answer.spread.options) == (16, {"tp": 16})  # 1,342 GB over 141 GB cards

@@ -44,7 +44,7 @@ def test_a_decoder_caches_keys_and_values_and_an_encoder_nothing(model_type: str
     values["is_decoder"] = False
     answer = tallystick.memory({"model_type": model_type, **values}, sequence=7)
     assert model_of(model_type, **values)(torch.full((3, 7), 5), use_cache=True).past_key_values is None
-    assert answer.to_dict()["kv_cache_bytes"] == answer.per_token == 0
+    assert answer.to_dict()["kv_cache_bytes"] == answer.kv_cache_bytes_per_token == 0
     assert any("nothing is cached: each position sees those behind it too" in note for note in answer.notes)
 
 
@@ -53,9 +53,9 @@ def test_an_encoder_needs_each_score_that_it_computes():
         compute(tallystick.count({"model_type": "bert", **SMALL, "is_decoder": is_decoder}), sequence=9)
         for is_decoder in (False, True)
     )
-    assert encoder.forward == encoder.needed == decoder.forward
-    scores = encoder.parts()["attention_scores"]["needed_flops"]
-    assert decoder.parts()["attention_scores"]["needed_flops"] == scores * 5 // 9  # 45 pairs of 81
+    assert encoder.forward_flops == encoder.needed_flops == decoder.forward_flops
+    scores = encoder.parts["attention_scores"]["needed_flops"]
+    assert decoder.parts["attention_scores"]["needed_flops"] == scores * 5 // 9  # 45 pairs of 81
 
 
 PADDED = sorted(name for name in FAMILIES if "pad_token_id" in architectures.find(name).running)
@@ -191,4 +191,4 @@ def test_a_token_goes_through_the_adapter_of_its_language():
     )
     assert two.total - one.total == 2 * (16 * 8 + 8 + 8 * 16 + 16)
     assert two.totals["active"] == one.totals["active"] == one.total
-    assert compute(one, sequence=5).forward == compute(two, sequence=5).forward
+    assert compute(one, sequence=5).forward == compute(two, sequence=5).forward_flops

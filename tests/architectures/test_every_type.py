@@ -79,5 +79,5 @@ def test_a_type_takes_as_many_operations_as_torch_counts(model_type):
     for (batch, sequence), (forward, backward) in zip(lengths, found, strict=True):
         answer = compute(ledger, batch=batch, sequence=sequence)
         assert answer.complete
-        assert answer.forward == forward
-        assert answer.backward == backward
+        assert answer.forward_flops == forward
+        assert answer.backward_flops == backward

@@ -187,8 +187,61 @@ def test_pandas_and_html():
     assert "124,439,808" in page
     evil = Ledger(ledger.rolled, source="<script>", kind="config", notes=["<b>"])._repr_html_()
     assert "<script>" not in evil
-    assert "<p><b></p>" not in evil
-    assert "<p>&lt;b&gt;</p>" in evil
+    assert "<b>" not in evil
+    assert "&lt;b&gt;</p>" in evil
+
+
+# -- a collection of tensors ----------------------------------------------------------------------
+
+
+def test_a_ledger_is_a_collection_of_its_tensors():
+    ledger = tallystick.count("gpt2")
+    per_layer, others = 12, 5  # of GPT-2: 12 tensors a layer; two embeddings, the last norm's two, the head
+    assert len(ledger) == 12 * per_layer + others == len(list(ledger))
+    assert [entry.name for entry in ledger][:2] == ["transformer.wte.weight", "transformer.wpe.weight"]
+    entry = ledger["transformer.h.11.mlp.c_fc.weight"]
+    assert (entry.name, entry.shape, entry.role) == ("transformer.h.11.mlp.c_fc.weight", (768, 3072), "mlp")
+    assert entry in ledger
+    assert entry._replace(dtype="float16") not in ledger
+    assert "lm_head.weight" in ledger
+    assert "lm_head" not in ledger
+    assert 0 not in ledger
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [
+        ("transformer.h.12.ln_1.weight", "transformer.h.11.ln_1.weight"),
+        ("transformer.h.3.attn.c_attn.weigth", "transformer.h.3.attn.c_attn.weight"),
+        ("wte", "transformer.wte.weight"),
+        ("h.7.mlp.c_fc.weight", "transformer.h.7.mlp.c_fc.weight"),
+    ],
+)
+def test_an_unknown_tensor_is_a_key_error_with_the_nearest_name(asked, nearest):
+    with pytest.raises(KeyError) as error:
+        tallystick.count("gpt2")[asked]
+    assert str(error.value).startswith(f"gpt2 has no tensor '{asked}'; nearest: {nearest}")
+    assert error.value.code == "unknown-name"
+
+
+def test_a_tensor_is_looked_up_by_name_alone():
+    with pytest.raises(TypeError, match=r"by its name, not by 0; see Ledger\.entries"):
+        tallystick.count("gpt2")[0]
+
+
+def test_equal_ledgers_have_equal_facts():
+    ledger = tallystick.count("gpt2")
+    assert ledger == tallystick.count("gpt2")
+    assert len({ledger, tallystick.count("gpt2")}) == 1
+    assert ledger != tallystick.count("gpt2", tie_word_embeddings=False)
+    assert ledger != ledger.with_notes("another note")
+
+
+def test_a_ledger_without_tensors_is_true_and_one_of_a_trillion_layers_has_a_length():
+    empty = Ledger((), source="nothing", kind="config")
+    assert empty
+    assert (len(empty), list(empty)) == (0, [])
+    assert len(tallystick.count("gpt2", n_layer=10**12)) == 12 * 10**12 + 5
 
 
 # -- dims -----------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def test_a_claim_that_nothing_explains_is_drawn_as_what_it_is():
 def test_each_moment_has_a_bar_as_long_as_its_bytes(options):
     answer = tallystick.memory("gpt2", **options)
     picture = draw_memory(answer, width=1000)
-    most = max(answer.total, answer.device.memory if answer.device else 0)
+    most = max(answer.total_bytes, answer.device.memory if answer.device else 0)
     rows = {}
     for box, _ in tiles(picture):
         if box.get("height") == "16":

@@ -66,12 +66,16 @@ def test_layers_alike_are_one_line_and_their_states_do_not_grow_with_the_sequenc
         "last inputs of convolutions in bfloat16": "1 × 7 layers × 304 × 2 B",  # (64 + 2·6) channels, the last 4
         "states of recurrent layers in float32": "1 × 7 layers × 384 × 4 B",  # 64 channels of 6
     }
-    assert answer.per_token == tallystick.memory(config, dtype="bfloat16", kv_dtype="int8", sequence=4).per_token == 68
+    assert (
+        answer.kv_cache_bytes_per_token
+        == tallystick.memory(config, dtype="bfloat16", kv_dtype="int8", sequence=4).kv_cache_bytes_per_token
+        == 68
+    )
 
 
 def test_a_model_without_attention_has_a_cache_that_no_token_adds_to():
     answer = tallystick.memory({"model_type": "bamba", **MAMBA, "num_hidden_layers": 2}, sequence=10**6)
-    assert answer.per_token == 0
+    assert answer.kv_cache_bytes_per_token == 0
     assert not any("no cache is counted" in note for note in answer.notes)
 
 

@@ -75,9 +75,9 @@ def test_the_products_are_those_of_the_runtime():
     ledger = tallystick.count("gpt2")
     for runtime, pairs in ((TRANSFORMERS, 16), (Paged(), 10)):
         answer = compute(ledger, sequence=4, runtime=runtime)
-        assert answer.parts()["attention_scores"]["forward_flops"] == 2 * 12 * 12 * pairs * 64
-        assert answer.parts()["attention_scores"]["training_flops"] == 3 * 2 * 12 * 12 * pairs * 64
-        assert answer.parts()["attention_scores"]["needed_flops"] == 2 * 12 * 12 * 10 * 64
+        assert answer.parts["attention_scores"]["forward_flops"] == 2 * 12 * 12 * pairs * 64
+        assert answer.parts["attention_scores"]["training_flops"] == 3 * 2 * 12 * 12 * pairs * 64
+        assert answer.parts["attention_scores"]["needed_flops"] == 2 * 12 * 12 * 10 * 64
 
 
 def test_a_rank_runs_as_the_whole_model_does():

@@ -366,12 +366,12 @@ def test_more_experts_than_there_are_say_nothing():
 
 def test_the_compute_of_a_live_mixture_is_of_the_experts_that_run():
     def forward(used: int) -> int:
-        return compute(mixture(lambda: Listed(top_k=used)), batch=1, sequence=7).forward
+        return compute(mixture(lambda: Listed(top_k=used)), batch=1, sequence=7).forward_flops
 
     assert forward(EXPERTS) - forward(USED) == 2 * 7 * 2 * (EXPERTS - USED) * ONE
 
 
 def test_embeddings_that_add_to_the_values_are_looked_up():
-    tables = [one for one in compute(with_values(), batch=1, sequence=4).products if "value_embeds" in one.what]
+    tables = [one for one in compute(with_values(), batch=1, sequence=4).lines if "value_embeds" in one.what]
     assert tables
     assert sum(one.forward_flops for one in tables) == 0

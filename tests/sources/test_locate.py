@@ -242,7 +242,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], object], object]] = {
     "compare": (lambda source: tallystick.compare(source, "gpt2").gap, 124_439_808 - PARAMETERS),
     "memory": (lambda source: tallystick.memory(source).to_dict()["weights_bytes"], 4 * PARAMETERS),
     "fit": (lambda source: tallystick.fit(source, "24GB").fits, True),
-    "compute": (lambda source: tallystick.compute(source).forward, FLOPS),
+    "compute": (lambda source: tallystick.compute(source).forward_flops, FLOPS),
     "formula": (lambda source: tallystick.formula(source).value, PARAMETERS),
     "reconcile": (lambda source: tallystick.reconcile(source, PARAMETERS).explained, True),
     "check": (lambda source: tallystick.check("1000 × 128 = 128,000", against=source).equations[0].matches, "token embedding"),

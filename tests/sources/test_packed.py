@@ -387,7 +387,7 @@ def test_a_quantised_head_is_not_said_to_differ_from_its_embedding(tmp_path: Pat
 def test_other_answers_take_what_is_packed_for_what_it_stands_for(tmp_path: Path, name: str):
     packed, plain = folder_of(tmp_path / "packed", LAYOUTS[name][0]), {"model_type": "llama", **SIZES}
     assert sum(cause.parameters for cause in compare(plain, packed).causes) == 0
-    assert compute(packed, sequence=8).forward == compute(plain, sequence=8).forward
+    assert compute(packed, sequence=8).forward == compute(plain, sequence=8).forward_flops
     answer = check("Down projection of a layer: 64 × 96 = 6,144", against=packed)
     assert answer.equations[0].correct
     assert answer.equations[0].matches is not None
@@ -434,7 +434,7 @@ def test_memory_of_torchao_is_what_its_tensors_hold(tmp_path: Path, llama: Llama
 
 def test_fit_takes_what_is_stored(tmp_path: Path):
     ledger = count(folder_of(tmp_path, gptq(4)))
-    takes = data_bytes(tmp_path / "model.safetensors") + memory(ledger, sequence=8).total - weights_of(ledger)
+    takes = data_bytes(tmp_path / "model.safetensors") + memory(ledger, sequence=8).total_bytes - weights_of(ledger)
     assert fit(ledger, device=takes, sequence=8).fits
     assert not fit(ledger, device=takes - 1, sequence=8).fits
     assert any(

@@ -119,7 +119,7 @@ def test_it_opens_with_the_numbers_of_the_command_line(opened):
     assert total(page) == ledger.total
     cells = page.locator("#count table tbody tr").all_inner_texts()
     assert [cell.split()[:2] for cell in cells] == [[role, exact(count)] for role, count in ledger.by("role").items()]
-    assert in_giga(tallystick.memory("gpt2").total) in page.inner_text("#memory")
+    assert in_giga(tallystick.memory("gpt2").total_bytes) in page.inner_text("#memory")
     assert page.locator("#formula math").count() == 4
     assert page.locator('#count [data-tie="1"]').count() == 2
 
@@ -132,8 +132,8 @@ def test_a_slider_changes_count_formula_memory_and_cache_at_once(opened):
     assert total(page) == ledger.total
     assert "n_layer = 13" in page.inner_text("#formula")
     memory = tallystick.memory(ledger)
-    assert in_giga(memory.total) in page.inner_text("#memory")
-    assert f"adds {exact(memory.per_token)} bytes" in page.inner_text("#memory")
+    assert in_giga(memory.total_bytes) in page.inner_text("#memory")
+    assert f"adds {exact(memory.kv_cache_bytes_per_token)} bytes" in page.inner_text("#memory")
     assert page.inner_text('.away[data-name="memory"] pre >> nth=0') == "tallystick memory gpt2 --set n_layer=13"
     page.keyboard.press("End")
     page.wait_for_function("() => document.querySelector('#formula').textContent.includes('n_layer = 48')")
@@ -189,7 +189,7 @@ def test_how_it_is_run_changes_the_memory(opened):
     for key in ("batch", "sequence", "dp"):
         settled(page, page.fill, f"#run-{key}", str(run[key]))
     answer = tallystick.memory("gpt2", **run)
-    assert in_giga(answer.total) in page.inner_text("#memory")
+    assert in_giga(answer.total_bytes) in page.inner_text("#memory")
     assert "fits h100" in page.inner_text("#memory")
     assert "--optimizer sgd" in page.inner_text('.away[data-name="memory"] pre >> nth=0')
     settled(page, page.select_option, "#run-mode", "inference")

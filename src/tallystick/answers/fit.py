@@ -10,6 +10,7 @@ from tallystick.answers.devices import Device
 from tallystick.answers.memory.memory import Memory, memory
 from tallystick.answers.memory.model_states import is_packed
 from tallystick.answers.workload import positions
+from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 
@@ -63,20 +64,36 @@ class Spread:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Largest batch, sequence and dtype that fit, each with the other options as requested."""
+@dataclass(frozen=True, repr=False)
+class Fit(Displayed):
+    """Largest batch, sequence and dtype that fit, each with the other options as requested.
+
+    >>> import tallystick
+    >>> answer = tallystick.fit("llama-3-8b", "24GB", dtype="bfloat16")
+    >>> answer.fits, answer.asked.weights_bytes == 2 * 8_030_261_248
+    (True, True)
+    """
 
     device: Device
     asked: Memory
-    batch: int | None  # the largest; 0 if none fits, None if memory is not the limit
-    sequence: int | None  # the longest; 0 and None as for batch
-    dtype: str | None  # the widest of WIDTHS; None if none fits
+    largest_batch: int | None  # in sequences; 0 if none fits, None if memory is not the limit
+    longest_sequence: int | None  # in tokens; 0 and None as for largest_batch
+    widest_dtype: str | None  # of WIDTHS; None if none fits
     changes: tuple[str, ...]  # that make it fit, together; () if it fits already, or nothing helps
     options: dict[str, Any]  # the same changes, as options of `memory`
-    changed: Memory | None  # memory with the changes
+    changed_bytes: int | None  # at the peak, with the changes
     spread: Spread | None  # the smallest set of such devices on which the request fits
     notes: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """The model that the user named."""
+        return self.asked.source
+
+    @property
+    def mode(self) -> str:
+        """``"inference"`` or ``"training"``."""
+        return self.asked.mode
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -86,29 +103,29 @@ class Fit:
     @property
     def fits(self) -> bool:
         """Whether the device holds the requested run."""
-        return self.asked.total <= self.device.room
+        return self.asked.total_bytes <= self.device.room
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick fit``. Keys are a contract: added, never renamed."""
         return {
-            "source": self.asked.source,
-            "mode": self.asked.mode,
+            "source": self.source,
+            "mode": self.mode,
             "device": self.device._asdict(),
             "fits": self.fits,
             "asked": {
                 "batch": self.asked.batch,
                 "sequence": self.asked.sequence,
-                "total_bytes": self.asked.total,
-                "peak": self.asked.peak.phase,
+                "total_bytes": self.asked.total_bytes,
+                "peak": self.asked.peak,
                 "phases": [asdict(phase) for phase in self.asked.phases],
             },
-            "largest_batch": self.batch,
-            "longest_sequence": self.sequence,
-            "widest_dtype": self.dtype,
+            "largest_batch": self.largest_batch,
+            "longest_sequence": self.longest_sequence,
+            "widest_dtype": self.widest_dtype,
             "changes": list(self.changes),
             "options": self.options,
             "flags": list(self.flags),
-            "changed_bytes": self.changed.total if self.changed else None,
+            "changed_bytes": self.changed_bytes,
             "spread": asdict(self.spread) if self.spread else None,
             "notes": list(self.notes),
         }
@@ -131,7 +148,7 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
     asked = memory(ledger, device=device, **options)
 
     def total(**changed: Any) -> int:
-        return memory(ledger, **{**options, **changed}).total
+        return memory(ledger, **{**options, **changed}).total_bytes
 
     batch = largest(lambda value: total(batch=value), device.room, MOST)
     sequence = largest(lambda value: total(sequence=value), device.room, positions(ledger) or MOST)
@@ -149,12 +166,12 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
     return Fit(
         device=device,
         asked=asked,
-        batch=batch,
-        sequence=sequence,
-        dtype=dtype,
+        largest_batch=batch,
+        longest_sequence=sequence,
+        widest_dtype=dtype,
         changes=tuple(step.what for step in steps),
         options=changed,
-        changed=after,
+        changed_bytes=after.total_bytes if after else None,
         spread=None if asked.fits else _spread(ledger, device, asked.mode, options),
         notes=tuple(dict.fromkeys((*asked.notes, *(after.notes if after else ()), *unpacked, _not_counted(device)))),
     )
@@ -208,7 +225,7 @@ def _cheapest(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]
             changed = memory(ledger, **{**options, **{step.option: step.value for step in steps}})
         except BadInput:  # conflicting steps, such as nf4 weights without adapters
             continue
-        if changed.total <= device.room:
+        if changed.total_bytes <= device.room:
             return steps
     return ()
 
@@ -228,8 +245,8 @@ def _spread(ledger: Ledger, device: Device, mode: str, options: dict[str, Any]) 
                 found = memory(ledger, **{**options, **way})
             except BadInput:  # heads or layers that the ranks do not divide
                 continue
-            if found.total <= device.room:
-                return Spread(ranks, {name: number for name, number in way.items() if number > 1}, found.total)
+            if found.total_bytes <= device.room:
+                return Spread(ranks, {name: number for name, number in way.items() if number > 1}, found.total_bytes)
         ranks *= 2
     return None
 

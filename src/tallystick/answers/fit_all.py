@@ -12,6 +12,7 @@ from tallystick.answers.fit import MOST, largest
 from tallystick.answers.memory.memory import memory
 from tallystick.answers.memory.number_formats import format_named
 from tallystick.answers.workload import positions
+from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 
 # Usual dtypes of weights by mode; "lora" is training with frozen weights.
@@ -35,8 +36,8 @@ class Cell:
     longest_sequence: int | None  # at the requested batch; 0 and None as for largest_batch
 
 
-@dataclass(frozen=True)
-class FitAll:
+@dataclass(frozen=True, repr=False)
+class FitAll(Displayed):
     """A model on all devices: one cell per device and dtype, the smallest device first."""
 
     source: str
@@ -44,13 +45,13 @@ class FitAll:
     batch: int
     sequence: int
     dtypes: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    devices: tuple[Cell, ...]  # one of each device and dtype, the smallest device first
     notes: tuple[str, ...]
 
     @property
     def fits(self) -> bool:
         """Whether the request fits on any device."""
-        return any(cell.fits for cell in self.cells)
+        return any(cell.fits for cell in self.devices)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick fit`` without a device. Keys are added, never renamed."""
@@ -61,7 +62,7 @@ class FitAll:
             "sequence": self.sequence,
             "dtypes": list(self.dtypes),
             "fits": self.fits,
-            "devices": [asdict(cell) for cell in self.cells],
+            "devices": [asdict(cell) for cell in self.devices],
             "notes": list(self.notes),
         }
 
@@ -100,7 +101,7 @@ def fit_all(
 def _on_each(ledger: Ledger, devices: Sequence[Device], options: dict[str, Any]) -> list[Cell]:
     @cache
     def total(option: str, value: int) -> int:
-        return memory(ledger, **{**options, option: value}).total
+        return memory(ledger, **{**options, option: value}).total_bytes
 
     asked = memory(ledger, **options)
     most = {"batch": MOST, "sequence": positions(ledger) or MOST}
@@ -113,8 +114,8 @@ def _on_each(ledger: Ledger, devices: Sequence[Device], options: dict[str, Any])
             device.name,
             device.memory,
             options["dtype"],
-            asked.total <= device.room,
-            asked.total,
+            asked.total_bytes <= device.room,
+            asked.total_bytes,
             limit("batch", device.room),
             limit("sequence", device.room),
         )

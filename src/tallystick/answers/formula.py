@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from tallystick.core.dims import Dim, expression_of
+from tallystick.core.display import Displayed
 from tallystick.core.entries import Axis, Entry
 from tallystick.core.expressions import Expression, keys
 from tallystick.core.ledger import Ledger
@@ -43,12 +44,17 @@ class Block:
     parameters: int  # of one
 
 
-@dataclass(frozen=True)
-class Formula:
+@dataclass(frozen=True, repr=False)
+class Formula(Displayed):
     """A model's unique parameters as an expression over its config keys.
 
     SymPy and Python can evaluate `expression`; `text` is for people. The values of `steps` sum to
     `value`.
+
+    >>> import tallystick
+    >>> answer = tallystick.formula("gpt2")
+    >>> eval(answer.expression, dict(answer.symbols)) == answer.value == 124_439_808
+    True
     """
 
     source: str

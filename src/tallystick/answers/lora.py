@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from tallystick.answers.workload import positive
 from tallystick.core.entries import EMBEDDING_ROLES, Entry
 from tallystick.core.ledger import Ledger
-from tallystick.errors import BadInput, nearest, quoted
+from tallystick.errors import BadInput, nearest, quoted, shown
 
 # Roles that PEFT's target_modules="all-linear" leaves out: the head, and modules other than
 # nn.Linear.
@@ -33,6 +33,10 @@ def with_adapters(ledger: Ledger, rank: int, targets: Sequence[str] = ()) -> lis
         BadInput: for a rank below 1, and for a target that the model does not have.
     """
     positive("the rank of LoRA", rank)
+    if isinstance(targets, str):
+        targets = (targets,)
+    if not isinstance(targets, Sequence) or not all(isinstance(target, str) for target in targets):
+        raise BadInput(f"targets is {shown(targets)}, expected names of modules such as q_proj", code="bad-value")
     known = {_module(entry) for entry in ledger.parameters if _is_linear(entry)}
     if not known:
         raise BadInput(f"{ledger.source} has no linear layer that an adapter could stand beside", code="no-answer")

@@ -35,6 +35,13 @@ class Entry(NamedTuple):
     In a stack, `name` and `storage` hold one ``{}`` for each item of `axes`:
     ``transformer.h.{}.ln_1.weight`` with ``(Axis(0, 12),)`` is twelve tensors. A stack is unrolled
     only when single tensors are requested, so a 700B mixture of experts costs no more than GPT-2.
+
+    >>> axes = (Axis(start=0, length=12),)
+    >>> entry = Entry("h.{}.weight", (4, 8), "mlp", "float32", "h.{}.weight", 32, axes=axes)
+    >>> entry.size, entry.copies, entry.bytes  # of one tensor; tensors; bytes of one
+    (32, 12, 128)
+    >>> entry.numbered(11).name
+    'h.11.weight'
     """
 
     name: str  # exactly as in the checkpoint
@@ -73,7 +80,11 @@ class Entry(NamedTuple):
         return model_name(self.name, packed=self.packed is not None and not self.buffer)
 
     def numbered(self, number: int) -> Entry:
-        """Return item `number` of a stack: fill in the first ``{}`` of its name."""
+        """Return item `number` of a stack: fill in the first ``{}`` of its name.
+
+        Args:
+            number: of the layer or expert.
+        """
         name, storage = (text.replace("{}", str(number), 1) for text in (self.name, self.storage))
         return self._replace(name=name, storage=storage, axes=self.axes[1:])
 
@@ -94,7 +105,11 @@ class Axis(NamedTuple):
 
 
 class Tie(NamedTuple):
-    """Names that share storage, and their relation (see the word list)."""
+    """Names that share storage, and their relation (see the word list).
+
+    >>> Tie(("wte.weight", "lm_head.weight"), "tied", 50257 * 768).parameters
+    38597376
+    """
 
     names: tuple[str, ...]
     relation: str  # tied | aliased | copied | untied | unknown

@@ -5,13 +5,15 @@ Sources write a ledger, answers read it. It is plain data: no file format, no to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tallystick.arguments import named
 from tallystick.core.anatomy import Attending, Recurring
 from tallystick.core.description import ModelDescription
+from tallystick.core.display import Displayed
 from tallystick.core.entries import (
     EMBEDDING_ROLES,
     ROLES,
@@ -22,8 +24,8 @@ from tallystick.core.entries import (
 )
 from tallystick.core.evidence import Evidence, Fetched
 from tallystick.core.module_tree import module_rows
-from tallystick.core.tensor_names import layer_of
-from tallystick.errors import BadInput
+from tallystick.core.tensor_names import layer_of, template_of
+from tallystick.errors import BadInput, nearest, quoted
 from tallystick.extras import needing
 
 if TYPE_CHECKING:
@@ -34,11 +36,28 @@ MOST_LISTED = 20_000_000
 
 
 @dataclass(frozen=True, repr=False)
-class Ledger:
-    """Every parameter of one model. Immutable: `dataclasses.replace` makes a changed copy.
+class Ledger(Displayed):
+    """Every tensor of one model. Immutable: `dataclasses.replace` makes a changed copy.
 
     Counts are in elements, sizes in bytes. `total` (unique parameters) counts each storage once;
-    `by_name` counts every name.
+    ``totals["by_name"]`` counts every name.
+
+    A ledger is also a collection of its single tensors, buffers included, in the order in which
+    the model prints them: ``len(ledger)`` is their number, ``for entry in ledger`` yields each
+    `Entry`, ``ledger[name]`` is the one of that name, and ``name in ledger`` says whether there
+    is one. Two ledgers are equal if all their facts are, the source and the notes among them.
+
+    Raises:
+        BadInput: from what lists single tensors, if there are more than 20 million.
+
+    >>> import tallystick
+    >>> ledger = tallystick.count("gpt2")
+    >>> len(ledger), "lm_head.weight" in ledger, ledger == tallystick.count("gpt2")
+    (149, True, True)
+    >>> ledger["transformer.h.0.attn.c_attn.weight"].size  # 768 × 2304
+    1769472
+    >>> max(ledger, key=lambda entry: entry.unique).name
+    'transformer.wte.weight'
     """
 
     rolled: tuple[Entry, ...]  # in printing order of the model, stacks rolled up
@@ -54,11 +73,19 @@ class Ledger:
         object.__setattr__(self, "notes", tuple(self.notes))
 
     def with_notes(self, *notes: str) -> Ledger:
-        """Return a copy with `notes` appended."""
+        """Return a copy with `notes` appended.
+
+        Args:
+            *notes: lines to append.
+        """
         return replace(self, notes=(*self.notes, *notes))
 
     def with_fetched(self, fetched: Fetched) -> Ledger:
-        """Return a copy that records the bytes fetched of remote files, with a note on them."""
+        """Return a copy that records the bytes fetched of remote files, with a note on them.
+
+        Args:
+            fetched: bytes and requests.
+        """
         return replace(self, evidence=replace(self.evidence, fetched=fetched)).with_notes(str(fetched))
 
     @cached_property
@@ -69,7 +96,7 @@ class Ledger:
     @property
     def as_described(self) -> Ledger:
         """The ledger of the config that came with this model; without one, this ledger."""
-        return self.evidence.described or self
+        return self if self.evidence.described is None else self.evidence.described
 
     @property
     def filed(self) -> bool:
@@ -123,11 +150,52 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """Every single tensor, buffers included."""
-        if sum(entry.copies for entry in self.rolled) > MOST_LISTED:
+        if self._tensors_in_all > MOST_LISTED:
             raise BadInput(
                 f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one", code="too-large"
             )
         return tuple(in_printing_order(self.rolled))
+
+    def __len__(self) -> int:
+        """Return the number of single tensors, buffers included."""
+        return self._tensors_in_all
+
+    @property
+    def _tensors_in_all(self) -> int:
+        return sum(entry.copies for entry in self.rolled)
+
+    def __bool__(self) -> bool:
+        """Return True: a model without tensors is a model too."""
+        return True
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield every single tensor, buffers included, in printing order."""
+        return iter(self.entries)
+
+    def __contains__(self, tensor: object) -> bool:
+        """Return whether a tensor has this name, or is this `Entry`."""
+        if isinstance(tensor, Entry):
+            return self.tensors.get(tensor.name) == tensor
+        return tensor in self.tensors
+
+    def __getitem__(self, name: str) -> Entry:
+        """Return the tensor of this name.
+
+        Raises:
+            UnknownTensor: a `KeyError` that says which names are nearest.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"a tensor is looked up by its name, not by {quoted(name)}; see Ledger.entries")
+        if name not in self.tensors:
+            raise UnknownTensor(f"{self.source} has no tensor {quoted(name)}{self._nearest(name)}")
+        return self.tensors[name]
+
+    def _nearest(self, name: str) -> str:
+        """Return `"; nearest: transformer.wte.weight"` for ``wte``, or ``""``."""
+        numbers = [int(number) for number in template_of(name)[1]]
+        near = list(dict.fromkeys(_numbered(entry, numbers) for entry in self.rolled))  # of stacks, one layer
+        around = [one for one in near if name and name in one]
+        return f"; nearest: {', '.join(around[:3])}" if around else nearest(name, near)
 
     @cached_property
     def tensors(self) -> dict[str, Entry]:
@@ -204,10 +272,14 @@ class Ledger:
 
     # -- breakdowns -------------------------------------------------------------------------------
 
+    @named
     def by(self, what: str) -> dict[str, int]:
         """Return unique parameters by ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``.
 
         Roles come in the order of `ROLES`, other keys in printing order.
+
+        Args:
+            what: ``"role"``, ``"layer"``, ``"tensor"`` or ``"dtype"``.
 
         Raises:
             BadInput: if `what` is another word, or there are too many tensors to list.
@@ -228,11 +300,20 @@ class Ledger:
                 counts[key] = counts.get(key, 0) + entry.unique
         return counts
 
+    @property
+    def components(self) -> list[dict[str, Any]]:
+        """Rows of the breakdown by role, as in `rows`."""
+        return self.rows("role")
+
+    @named
     def rows(self, what: str, depth: int | None = None) -> list[dict[str, Any]]:
         """Return the rows of a breakdown by `what`, as in `by`, with shares of the total.
 
         Rows of single tensors also hold shape, role, dtype and the tensor that shares storage.
-        ``"module"`` gives the module tree, with equal adjacent layers folded, down to `depth`.
+
+        Args:
+            what: as in `by`; or ``"module"``, the module tree with equal adjacent layers folded.
+            depth: levels of the module tree; None shows all.
         """
         if what == "module":
             return module_rows(self.parameters, depth)
@@ -263,8 +344,14 @@ class Ledger:
 
     # -- output -----------------------------------------------------------------------------------
 
+    @named
     def to_dict(self, by: str | None = None, depth: int | None = None) -> dict[str, Any]:
-        """Return the JSON of ``tallystick count``. Keys may be added, never renamed."""
+        """Return the JSON of ``tallystick count``. Keys may be added, never renamed.
+
+        Args:
+            by: adds ``rows``, a breakdown as in `rows`.
+            depth: as in `rows`.
+        """
         out: dict[str, Any] = {
             "source": self.source,
             "kind": self.kind,
@@ -274,7 +361,7 @@ class Ledger:
                 {"names": list(tie.names), "relation": tie.relation, "parameters": int(tie.parameters)}
                 for tie in self.ties
             ],
-            "components": self.rows("role"),
+            "components": self.components,
             "notes": list(self.notes),
         }
         if self.fetched is not None:
@@ -285,8 +372,13 @@ class Ledger:
             out["rows"] = self.rows(by, depth)
         return out
 
+    @named
     def to_pandas(self, by: str = "tensor") -> pandas.DataFrame:
-        """Return the rows of a breakdown as a data frame (needs pandas)."""
+        """Return the rows of a breakdown as a data frame (needs pandas).
+
+        Args:
+            by: as `what` in `rows`.
+        """
         with needing("to_pandas"):
             import pandas
 
@@ -304,13 +396,19 @@ class Ledger:
         """Return the ledger itself, so that it reads the same live tensors."""
         return self
 
-    def __repr__(self) -> str:
-        return f"<Ledger of {self.source}: {self.total:,} parameters>"
 
-    def _repr_html_(self) -> str:
-        from tallystick.report.html import ledger_table  # imported only in a notebook
+class UnknownTensor(BadInput, KeyError):
+    """No tensor has the name that was looked up."""
 
-        return ledger_table(self)
+    code = "unknown-name"
+
+
+def _numbered(entry: Entry, numbers: Sequence[int]) -> str:
+    """Return an entry's name with these layer and expert numbers, or its nearest own ones."""
+    for place, axis in enumerate(entry.axes):
+        number = numbers[place] if place < len(numbers) else 0
+        entry = entry.numbered(int(min(max(number, axis.start), axis.start + axis.length - 1)))
+    return entry.name
 
 
 def _tie(shared: Sequence[Entry], relation: str, saved: int | None = None) -> Tie:

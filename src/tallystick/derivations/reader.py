@@ -30,7 +30,7 @@ from tallystick.derivations.parser import (
     writes_dots,
 )
 from tallystick.derivations.statements import BOUND, TOTAL, Derivation, Side, Statement, Unread
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular
 
 LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
@@ -99,6 +99,8 @@ def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
     Raises:
         BadInput: if the input is unreadable, too large or not UTF-8 text.
     """
+    if not isinstance(text, str | os.PathLike) or text == "":
+        raise BadInput(f"the derivation is {shown(text)}, expected its text or the path of a file", code="bad-value")
     if isinstance(text, str) and re.search(r"[\n=≈]|\\approx| ~ ", text):
         return "the text", text
     path = Path(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tallystick.arguments import named
 from tallystick.core.evidence import worst
 from tallystick.errors import BadInput
 from tallystick.live.expected_ties import expected_groups
@@ -19,6 +20,7 @@ class NotTied(AssertionError):
     """Tensors that should share one Parameter do not."""
 
 
+@named
 def assert_tied(model: nn.Module, *names: str) -> None:
     """Fail unless the named tensors share one Parameter.
 
@@ -31,6 +33,13 @@ def assert_tied(model: nn.Module, *names: str) -> None:
     Raises:
         NotTied: with the relation, its cost, and the call that ties the tensors again.
         BadInput: if the model has no such name, or does not declare what should be tied.
+
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> assert_tied(BareBonesLM(50, 4, tie_word_embeddings=True), "embedding.weight", "head.weight")
+    >>> model = BareBonesLM(50, 4)
+    >>> assert_tied(model, "embedding.weight", "head.weight")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tallystick.live.check.NotTied: embedding.weight and head.weight are untied ...
     """
     places = places_of(model)
     if len(names) == 1:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallystick.extras import needing
 from tallystick.live.callback_base import check_model
 
-try:
-    from lightning.pytorch import Callback
-except ImportError:
-    with needing("tallystick.live.lightning"):
-        from pytorch_lightning import Callback
+if TYPE_CHECKING:
+    from pytorch_lightning import Callback
+else:
+    try:
+        from lightning.pytorch import Callback
+    except ImportError:
+        with needing("tallystick.live.lightning"):
+            from pytorch_lightning import Callback
 
 
 class KeepTied(Callback):  # type: ignore[misc]  # mypy does not follow Lightning

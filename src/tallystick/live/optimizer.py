@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tallystick.arguments import named
+from tallystick.errors import BadInput, shown
 from tallystick.live.relation import sharing
 from tallystick.sources.torch_module.named_parameters import NamedParameters, places_of
 
@@ -24,6 +26,7 @@ class Finding:
     problem: bool = True
 
 
+@named
 def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Finding]:
     """Find problems between a model and its optimizer, and the weight decay of tied matrices.
 
@@ -34,8 +37,17 @@ def check_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[
     Returns:
         Findings with the codes `listed-twice`, `in-two-groups`, `not-in-optimizer`,
         `not-in-model`, `aliased-parameters`, and `tied-decay`, which is only a note.
+
+    >>> import torch
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> model = BareBonesLM(50, 4)
+    >>> forgetful = torch.optim.AdamW([model.embedding.weight, model.head.weight])
+    >>> [(found.code, found.names) for found in check_optimizer(model, forgetful)]
+    [('not-in-optimizer', ('head.bias',))]
     """
     places = places_of(model, flat=True)
+    if not hasattr(optimizer, "param_groups"):
+        raise BadInput(f"the optimizer is {shown(optimizer)}, expected a torch.optim.Optimizer", code="bad-value")
     groups: list[dict[str, Any]] = optimizer.param_groups
     listed: dict[int, list[int]] = {}  # id of a Parameter -> the group of each of its listings
     for number, group in enumerate(groups):

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tallystick.arguments import named
 from tallystick.core.evidence import Compared, worst
-from tallystick.errors import BadInput
+from tallystick.errors import BadInput, shown
 from tallystick.live.expected_ties import expected_groups
 from tallystick.live.relation import compared, differences, same
 from tallystick.sources.torch_module.live_tensors import is_lazy
@@ -34,6 +35,7 @@ class Retied:
     parameters: int  # elements of the dropped Parameters
 
 
+@named
 def retie(
     model: nn.Module, *names: str, keep: str | None = None, optimizer: torch.optim.Optimizer | None = None
 ) -> list[Retied]:
@@ -53,8 +55,17 @@ def retie(
     Raises:
         BadInput: if values differ and `keep` is not given, or shapes differ. Nothing is
             changed then.
+
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> model = BareBonesLM(50, 4)
+    >>> retie(model, "embedding.weight", "head.weight", keep="embedding.weight")[0].parameters
+    200
+    >>> model.head.weight is model.embedding.weight
+    True
     """
     places = places_of(model)
+    if optimizer is not None and not hasattr(optimizer, "param_groups"):
+        raise BadInput(f"the optimizer is {shown(optimizer)}, expected a torch.optim.Optimizer", code="bad-value")
     keep = known_name(places, keep) if keep is not None else None
     groups = [tuple(known_name(places, name) for name in names)] if names else expected_groups(model, places, keep)
     if len(names) == 1:

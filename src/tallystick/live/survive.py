@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tallystick.arguments import named
+from tallystick.core.display import Displayed
 from tallystick.errors import BadInput
 from tallystick.extras import needed
 from tallystick.live import probe
@@ -57,8 +59,8 @@ class Survived:
     mended_gradients: str = ""
 
 
-@dataclass(frozen=True)
-class Survival:
+@dataclass(frozen=True, repr=False)
+class Survival(Displayed):
     """The results of all operations, with the versions of the libraries."""
 
     versions: dict[str, str]
@@ -83,6 +85,7 @@ def _from_json(row: Mapping[str, Any]) -> Survived:
     return Survived(**{**texts, "parameters": row["parameters"]})
 
 
+@named
 def survive(
     source: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -99,6 +102,10 @@ def survive(
             GPT-2, or a Llama for operations that need its kinds of layers.
         settings: config keys that override the source's, or arguments of the factory.
         operations: the operations to run.
+
+    Returns:
+        A row for each operation: the relation of embedding and head before and after it, and
+        the remedy.
 
     Raises:
         BadInput: if torch or transformers is not installed, or the model ties nothing.

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from tallystick.arguments import named, naming
 from tallystick.core.evidence import Compared, worst
 from tallystick.errors import BadInput
 from tallystick.live.expected_ties import expected_groups
@@ -55,15 +56,30 @@ def watch(model: nn.Module, *, warn: bool = False) -> Iterator[Watch]:
         model: a module, wrapped or not.
         warn: whether to warn instead of raising `TieLost`.
 
+    Yields:
+        A `Watch`, which is told if the operation returns a new object.
+
     Raises:
         TieLost: if a tie was lost and `warn` is false.
+
+    >>> import torch
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> model = BareBonesLM(50, 4, tie_word_embeddings=True)
+    >>> with watch(model):
+    ...     model = model.to(torch.float64)  # keeps the tie
+    >>> with watch(model):  # doctest: +ELLIPSIS
+    ...     model.head.weight = torch.nn.Parameter(model.head.weight.clone())
+    Traceback (most recent call last):
+    tallystick.live.watch.TieLost: embedding.weight and head.weight were tied and are copied ...
     """
-    memory = _remember(model)
+    with naming("watch"):
+        memory = _remember(model)
     watched = Watch(model)
     yield watched
     _tell(_losses(memory, watched.model), warn=warn, level=4)  # stack levels: _tell, watch, contextlib, the user's code
 
 
+@named
 def assert_kept(before: nn.Module, after: nn.Module, *, warn: bool = False) -> None:
     """Fail, or warn, if a new object (wrapped, quantised, merged, reloaded) lost a tie.
 
@@ -77,8 +93,19 @@ def assert_kept(before: nn.Module, after: nn.Module, *, warn: bool = False) -> N
 
     Raises:
         TieLost: if a tie was lost and `warn` is false.
+
+    >>> import copy
+    >>> import torch
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> model = BareBonesLM(50, 4, tie_word_embeddings=True)
+    >>> other = copy.deepcopy(model)
+    >>> assert_kept(model, other)  # a deep copy keeps the tie
+    >>> other.head.weight = torch.nn.Parameter(other.head.weight.clone())
+    >>> assert_kept(model, other)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tallystick.live.watch.TieLost: embedding.weight and head.weight were tied and are copied ...
     """
-    _tell(_losses(_remember(before), after), warn=warn, level=3)
+    _tell(_losses(_remember(before), after), warn=warn, level=4)  # `named` adds a frame
 
 
 def _remember(model: nn.Module) -> _Memory:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -15,9 +17,9 @@ class LayerCache:
     """
 
     def __init__(self, shape: tuple[int, int, int, int], dtype: torch.dtype, device: torch.device | str) -> None:
-        self.room = shape[2]
-        self.keys = torch.zeros(shape, dtype=dtype, device=device)  # (B, K, room, h)
-        self.values = torch.zeros_like(self.keys)
+        self.room: int = shape[2]
+        self.keys: Tensor = torch.zeros(shape, dtype=dtype, device=device)  # (B, K, room, h)
+        self.values: Tensor = torch.zeros_like(self.keys)
 
     def extend(self, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Append T tokens, and return the keys and values that they may see.
@@ -90,9 +92,11 @@ class Cache:
         self, c: DecoderConfig, batch: int, length: int, *, dtype: torch.dtype, device: torch.device | str = "cpu"
     ) -> None:
         self.read: int | Tensor = 0  # tokens of each sequence so far, padding included
-        self.length = length
+        self.length: int = length
         rooms = [min(c.window(layer) or length, length) for layer in range(c.layers)]
-        self.layers = [LayerCache((batch, c.kv_count, room, c.head_size), dtype, device) for room in rooms]
+        self.layers: Sequence[LayerCache] = [
+            LayerCache((batch, c.kv_count, room, c.head_size), dtype, device) for room in rooms
+        ]
 
     @property
     def nbytes(self) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from tallystick.arguments import named
 from tallystick.core.config import CONFIG
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.formats.folder import TORCH_INDEX, TORCH_SINGLE, find_safetensors, names_in
@@ -26,6 +27,7 @@ from tallystick.sources.checkpoint.tokenizer import TOKENIZER, rows_needed
 from tallystick.sources.locate import locate_weights
 
 
+@named
 def load_pretrained(
     source: str | os.PathLike[str],
     *,
@@ -53,8 +55,22 @@ def load_pretrained(
         check_finite: whether to read all values, and to refuse NaN and infinity by the names
             of their tensors.
 
+    Returns:
+        The decoder, with tied weights as one Parameter.
+
     Raises:
         BadInput: if something cannot be read or does not fit.
+
+    >>> import tempfile
+    >>> from tallystick.models import save_pretrained
+    >>> decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_pretrained(decoder, f"{folder}/model")
+    ...     loaded = load_pretrained(f"{folder}/model")
+    >>> loaded.head.weight is loaded.embedding.weight
+    True
+    >>> torch.equal(loaded.embedding.weight, decoder.embedding.weight)
+    True
     """
     path = locate_weights(source)
     config, held = _read(path)

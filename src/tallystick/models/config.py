@@ -38,6 +38,13 @@ class DecoderConfig:
     """The hyperparameters of a decoder; the defaults are Llama's, ``None`` means no such part.
 
     A family (``models/families/``) builds it from a Hugging Face config, kept as `origin`.
+
+    Raises:
+        BadInput: if sizes do not divide each other, or the windows are not one for each layer.
+
+    >>> config = DecoderConfig(vocab_size=50, width=8, layers=2, heads=2, inner=32, context=16)
+    >>> config.head_size, config.kv_count, config.tied
+    (4, 2, False)
     """
 
     vocab_size: int
@@ -134,5 +141,9 @@ class DecoderConfig:
         return int(self.head_size * self.rope.share) if self.rope else 0
 
     def window(self, layer: int) -> int | None:
-        """Return a layer's sliding window in tokens, its own included; None is unlimited."""
+        """Return a layer's sliding window in tokens, its own included; None is unlimited.
+
+        Args:
+            layer: number of the layer, from 0.
+        """
         return self.windows[layer] if self.windows else None

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput
 from tallystick.models.attention import sight
 from tallystick.models.block import Block
@@ -39,8 +40,27 @@ class Decoder(nn.Module):
     If the config ties the LM head, head and embedding share one Parameter. They still share it
     after anything that replaces Parameters: moving off the meta device, a change of dtype,
     ``load_state_dict(assign=True)``.
+
+    Args:
+        config: sizes and options; `Decoder.of` makes one from a model type and its own keys.
+
+    >>> model = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> model.head.weight is model.embedding.weight
+    True
+    >>> sum(p.numel() for p in model.parameters())  # 50 * 8 + 6 * 8 + (12 * 8 * 8 + 13 * 8) + 2 * 8
+    1336
     """
 
+    config: DecoderConfig
+    embedding: nn.Embedding  # weight (V, d)
+    positions: nn.Embedding | None  # weight (context, d); None with rotary positions
+    embedding_norm: nn.Module | None
+    dropout: nn.Dropout
+    layers: nn.ModuleList
+    norm: nn.Module | None
+    head: Linear  # weight (V, d), the embedding's if tied
+
+    @named
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
         c = self.config = config
@@ -59,12 +79,16 @@ class Decoder(nn.Module):
         self.register_load_state_dict_post_hook(_tie_again)
 
     @classmethod
+    @named
     def of(cls, source: Any, **settings: Any) -> Decoder:
         """Return a decoder with random weights.
 
         Args:
             source: a preset's name, a Hugging Face config as a dictionary, or a path to one.
             **settings: config keys that override the source's values.
+
+        Returns:
+            The decoder, on the default device.
 
         Raises:
             BadInput: if the model type is not supported, or values contradict each other.
@@ -89,7 +113,11 @@ class Decoder(nn.Module):
         return self.head
 
     def get_expanded_tied_weights_keys(self, all_submodels: bool = False) -> dict[str, str]:
-        """Map each tied weight's name to the name of the weight that it shares."""
+        """Map each tied weight's name to the name of the weight that it shares.
+
+        Args:
+            all_submodels: as in transformers; it changes nothing here.
+        """
         return {"head.weight": "embedding.weight"} if self.config.tied else {}
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Decoder:
@@ -217,7 +245,11 @@ class Decoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return the logits of hidden states: (…, d) -> (…, V)."""
+        """Return the logits of hidden states: (…, d) -> (…, V).
+
+        Args:
+            x: (…, d), as `hidden` returns them.
+        """
         c = self.config
         logits = self.head(x)
         if c.logit_scale != 1:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput, shown
 from tallystick.models.decoder import Decoder
 from tallystick.models.generation import NOT_A_NUMBER
@@ -51,6 +52,7 @@ class Score:
         return {"loss": own.pop("loss"), "perplexity": perplexity, "bits_per_byte": self.bits_per_byte, **own}
 
 
+@named
 def evaluate(
     decoder: Decoder,
     tokenizer: Tokenizer,
@@ -71,9 +73,19 @@ def evaluate(
             slower and gives each token more context.
         progress: called with the number of tokens scored so far and the total.
 
+    Returns:
+        The loss in nats per token, with the tokens and bytes that were scored.
+
     Raises:
         BadInput: if the text has fewer than two tokens or ids outside the embedding, or if
             context or stride are out of range.
+
+    >>> decoder = Decoder.of("gpt2", vocab_size=257, n_embd=8, n_layer=1, n_head=2, n_positions=32)
+    >>> decoder.embedding.weight.data.zero_().shape  # equal logits for each of 257 ids
+    torch.Size([257, 8])
+    >>> score = evaluate(decoder, Tokenizer.bytes(), "Hello")
+    >>> score.tokens, round(score.perplexity)
+    (4, 257)
     """
     context = min(CONTEXT, decoder.config.context) if context is None else context
     stride = max(1, context // 2) if stride is None else stride

@@ -11,12 +11,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tallystick.arguments import check_fields
 from tallystick.errors import BadInput
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen; greedy by default."""
+    """How the next token is chosen; greedy by default.
+
+    Raises:
+        BadInput: if a value is out of range.
+
+    >>> logits, seen = torch.tensor([[0.0, 2.0, 1.0]]), torch.zeros(1, 3, dtype=torch.bool)
+    >>> Sampling().choose(logits, seen)  # greedy
+    tensor([1])
+    >>> Sampling(temperature=1.0, top_k=1).choose(logits, seen)
+    tensor([1])
+    """
 
     temperature: float = 0.0  # 0 is greedy
     top_k: int | None = None
@@ -25,6 +36,7 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 <= self.temperature < math.inf:
             raise BadInput(f"temperature is {self.temperature}, expected 0 or more", code="bad-value")
         if self.top_k is not None and self.top_k < 1:

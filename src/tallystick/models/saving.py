@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tallystick.arguments import named
 from tallystick.core.config import CONFIG
 from tallystick.core.units import parse_size
 from tallystick.errors import BadInput, shown
@@ -30,6 +31,7 @@ _METADATA = {"format": "pt"}  # older versions of transformers refuse a file wit
 _WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # files of an older checkpoint
 
 
+@named
 def save_pretrained(
     decoder: Decoder,
     folder: str | os.PathLike[str],
@@ -49,6 +51,14 @@ def save_pretrained(
 
     Raises:
         BadInput: if the folder exists, or cannot be written. Existing files are then unchanged.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_pretrained(decoder, Path(folder) / "model")
+    ...     sorted(path.name for path in (Path(folder) / "model").iterdir())
+    ['config.json', 'model.safetensors']
     """
     out = Path(os.path.realpath(folder))
     limit = parse_size(max_shard_size) if isinstance(max_shard_size, str) else max_shard_size

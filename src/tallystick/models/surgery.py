@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput, shown
 from tallystick.models.attention import Attention
 from tallystick.models.decoder import Decoder
@@ -17,6 +18,7 @@ from tallystick.models.families import DROPOUTS, changed
 _STRETCHED = ("dynamic", "yarn", "longrope")  # RoPE scalings that depend on the number of positions
 
 
+@named
 def set_dropout(decoder: Decoder, rate: float) -> None:
     """Set the rate of every dropout in a decoder, including attention's.
 
@@ -26,6 +28,11 @@ def set_dropout(decoder: Decoder, rate: float) -> None:
 
     Raises:
         BadInput: if the rate is out of range.
+
+    >>> decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> set_dropout(decoder, 0.1)
+    >>> decoder.dropout.p, decoder.config.attention_dropout
+    (0.1, 0.1)
     """
     if not 0 <= rate <= 1:
         raise BadInput(f"dropout is {shown(rate)}, expected a rate from 0 to 1", code="bad-value")
@@ -37,6 +44,7 @@ def set_dropout(decoder: Decoder, rate: float) -> None:
             module.dropout = rate
 
 
+@named
 def crop_positions(decoder: Decoder, context: int) -> None:
     """Keep only the first positions of a decoder: nanoGPT's ``crop_block_size``.
 
@@ -46,6 +54,11 @@ def crop_positions(decoder: Decoder, context: int) -> None:
 
     Raises:
         BadInput: if `context` is out of range, or RoPE's scaling depends on the context.
+
+    >>> decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> crop_positions(decoder, 4)
+    >>> decoder.positions.weight.shape
+    torch.Size([4, 8])
     """
     config = decoder.config
     if not 1 <= context <= config.context:
@@ -64,6 +77,7 @@ def crop_positions(decoder: Decoder, context: int) -> None:
         decoder.positions.num_embeddings = context
 
 
+@named
 def grow_vocabulary(decoder: Decoder, rows: int | None = None, *, multiple_of: int = 1) -> None:
     """Add rows to the embedding and the LM head; new rows get their initial distribution.
 
@@ -74,6 +88,11 @@ def grow_vocabulary(decoder: Decoder, rows: int | None = None, *, multiple_of: i
 
     Raises:
         BadInput: if `rows` is below the current number, or `multiple_of` below 1.
+
+    >>> decoder = Decoder.of("gpt2", vocab_size=50, n_embd=8, n_layer=1, n_head=2, n_positions=6)
+    >>> grow_vocabulary(decoder, multiple_of=64)
+    >>> decoder.embedding.weight.shape, decoder.head.weight is decoder.embedding.weight
+    (torch.Size([64, 8]), True)
     """
     config = decoder.config
     rows = config.vocab_size if rows is None else rows

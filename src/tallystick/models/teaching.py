@@ -37,7 +37,22 @@ class BareBonesLM(nn.Module):
     """An embedding and a linear head: predicts from the last token (bigram of rank `d_model`).
 
     If tied, the head's weight is the embedding's, and only the bias is the head's own.
+
+    Args:
+        vocab_size: words in the vocabulary, V.
+        d_model: width of the embedding, d.
+        bias: whether the head has a bias (V).
+        tie_word_embeddings: whether head and embedding share one weight.
+
+    >>> tied = BareBonesLM(50, 4, tie_word_embeddings=True)
+    >>> sum(p.numel() for p in tied.parameters())  # 50 * 4 + 50
+    250
+    >>> tied(torch.tensor([[1, 2, 3]])).shape
+    torch.Size([1, 3, 50])
     """
+
+    embedding: nn.Embedding  # weight (V, d)
+    head: nn.Linear  # weight (V, d), bias (V)
 
     def __init__(self, vocab_size: int, d_model: int, *, bias: bool = True, tie_word_embeddings: bool = False) -> None:
         super().__init__()
@@ -51,7 +66,20 @@ class BareBonesLM(nn.Module):
 
 
 class MLP(nn.Module):
-    """Linear layers with ReLU in between; `widths` lists input, hidden and output widths."""
+    """Linear layers with ReLU in between.
+
+    Args:
+        widths: widths of the input, of each hidden layer, and of the output.
+        bias: whether each layer has a bias.
+
+    Raises:
+        BadInput: if there are fewer than two widths.
+
+    >>> sum(p.numel() for p in MLP([3, 8, 2]).parameters())  # 3 * 8 + 8 + 8 * 2 + 2
+    50
+    """
+
+    layers: nn.ModuleList
 
     def __init__(self, widths: Sequence[int], *, bias: bool = True) -> None:
         super().__init__()
@@ -64,7 +92,18 @@ class MLP(nn.Module):
 
     @classmethod
     def of_depth(cls, inputs: int, width: int, depth: int, outputs: int, *, bias: bool = True) -> MLP:
-        """Return an MLP with `depth` hidden layers of one `width`."""
+        """Return an MLP with `depth` hidden layers of one `width`.
+
+        Args:
+            inputs: width of the input.
+            width: of each hidden layer.
+            depth: number of hidden layers.
+            outputs: width of the output.
+            bias: whether each layer has a bias.
+
+        >>> [tuple(layer.weight.shape) for layer in MLP.of_depth(3, 8, 2, 5).layers]
+        [(8, 3), (8, 8), (5, 8)]
+        """
         return cls([inputs, *[width] * depth, outputs], bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -75,7 +114,23 @@ class MLP(nn.Module):
 
 
 class FeedForwardLM(nn.Module):
-    """The last `context_length` embeddings, concatenated, into an MLP (Bengio 2003)."""
+    """The last `context_length` embeddings, concatenated, into an MLP (Bengio 2003).
+
+    Args:
+        vocab_size: words in the vocabulary, V.
+        context_length: tokens that the MLP sees.
+        d_model: width of the embedding, d.
+        width: of each hidden layer.
+        depth: number of hidden layers.
+        bias: whether each layer has a bias.
+
+    >>> model = FeedForwardLM(50, context_length=3, d_model=4, width=8)
+    >>> sum(p.numel() for p in model.parameters())  # 50 * 4 + (3 * 4 * 8 + 8) + (8 * 50 + 50)
+    754
+    """
+
+    embedding: nn.Embedding  # weight (V, d)
+    mlp: MLP
 
     def __init__(
         self, vocab_size: int, context_length: int, d_model: int, width: int, depth: int = 1, *, bias: bool = True
@@ -101,6 +156,11 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
     Returns:
         (..., T, h).
+
+    >>> x = torch.tensor([[1.0], [3.0]])  # two tokens of width 1
+    >>> attend(torch.zeros(2, 1), x, x)  # equal scores: the mean of what has come
+    tensor([[1.],
+            [2.]])
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., T, T)
     future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
@@ -108,7 +168,17 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 def rotated(x: Tensor) -> Tensor:
-    """Rotate queries or keys (..., T, h) by their positions: RoPE has no parameters."""
+    """Rotate queries or keys by their positions: RoPE has no parameters.
+
+    Args:
+        x: (..., T, h), with an even h.
+
+    Returns:
+        (..., T, h).
+
+    >>> rotated(torch.ones(1, 4))  # the first token is not rotated
+    tensor([[1., 1., 1., 1.]])
+    """
     length, size = x.shape[-2:]
     frequencies = 10_000.0 ** -torch.arange(0, 1, 2 / size, device=x.device)[: size // 2]  # (h / 2)
     angles = torch.arange(length, device=x.device)[:, None] * frequencies  # (T, h / 2)
@@ -118,7 +188,19 @@ def rotated(x: Tensor) -> Tensor:
 
 
 class SingleHeadAttention(nn.Module):
-    """One head of causal self-attention without biases; the head has size `d_head`."""
+    """One head of causal self-attention without biases.
+
+    Args:
+        d_model: width of the model, d.
+        d_head: size of the head, h.
+
+    >>> sum(p.numel() for p in SingleHeadAttention(8, 4).parameters())  # 3 * 8 * 4
+    96
+    """
+
+    query: nn.Linear  # weight (h, d)
+    key: nn.Linear  # weight (h, d)
+    value: nn.Linear  # weight (h, d)
 
     def __init__(self, d_model: int, d_head: int) -> None:
         super().__init__()
@@ -134,7 +216,25 @@ class MultiHeadAttention(nn.Module):
     """`n_heads` heads of size ``d_model / n_heads`` and an output projection, without biases.
 
     The number of heads changes no shape, so it does not change the count.
+
+    Args:
+        d_model: width of the model, d.
+        n_heads: heads, H; they divide the width.
+        rotary: whether queries and keys are rotated by their positions.
+
+    Raises:
+        BadInput: if the heads do not divide the width.
+
+    >>> sum(p.numel() for p in MultiHeadAttention(8, 2).parameters())  # 4 * 8 * 8
+    256
     """
+
+    n_heads: int
+    rotary: bool
+    query: nn.Linear  # weight (d, d)
+    key: nn.Linear  # weight (d, d)
+    value: nn.Linear  # weight (d, d)
+    output: nn.Linear  # weight (d, d)
 
     def __init__(self, d_model: int, n_heads: int, *, rotary: bool = False) -> None:
         super().__init__()
@@ -163,8 +263,24 @@ class MultiHeadAttention(nn.Module):
 class TransformerLayer(nn.Module):
     """Attention, then an MLP with one hidden layer; a LayerNorm after each, no residuals.
 
-    `d_ff` is the width of the hidden layer; None is four times `d_model`.
+    Args:
+        d_model: width of the model, d.
+        n_heads: heads, H; they divide the width.
+        d_ff: width of the hidden layer; None is four times `d_model`.
+        rotary: whether queries and keys are rotated by their positions.
+
+    Raises:
+        BadInput: if the heads do not divide the width.
+
+    >>> layer = TransformerLayer(8, 2)
+    >>> sum(p.numel() for p in layer.parameters())  # 4 * 8 * 8 + (8 * 32 + 32 + 32 * 8 + 8) + 4 * 8
+    840
     """
+
+    attention: MultiHeadAttention
+    attention_norm: nn.LayerNorm  # weight (d), bias (d)
+    mlp: MLP
+    mlp_norm: nn.LayerNorm  # weight (d), bias (d)
 
     def __init__(self, d_model: int, n_heads: int, d_ff: int | None = None, *, rotary: bool = False) -> None:
         super().__init__()
@@ -179,7 +295,31 @@ class TransformerLayer(nn.Module):
 
 
 class TransformerLM(nn.Module):
-    """Token and learned position embeddings, added; transformer layers; a head."""
+    """Token and learned position embeddings, added; transformer layers; a head.
+
+    Args:
+        vocab_size: words in the vocabulary, V.
+        context_length: most tokens of a sequence: rows of the position embedding.
+        d_model: width of the model, d.
+        n_layers: transformer layers.
+        n_heads: heads of each layer, H; they divide the width.
+        d_ff: width of each MLP's hidden layer; None is four times `d_model`.
+        bias: whether the head has a bias.
+        tie_word_embeddings: whether head and token embedding share one weight.
+
+    Raises:
+        BadInput: if the heads do not divide the width.
+
+    >>> model = TransformerLM(50, context_length=6, d_model=8, n_layers=2, n_heads=2)
+    >>> sum(p.numel() for p in model.parameters())  # 50 * 8 + 6 * 8 + 2 * 840 + 8 * 50
+    2528
+    """
+
+    context_length: int
+    token_embedding: nn.Embedding  # weight (V, d)
+    position_embedding: nn.Embedding  # weight (context_length, d)
+    layers: nn.ModuleList
+    head: nn.Linear  # weight (V, d)
 
     def __init__(
         self,
@@ -214,7 +354,28 @@ class TransformerLM(nn.Module):
 
 
 class RotaryTransformerLM(nn.Module):
-    """`TransformerLM` with RoPE: no position embedding, and no limit on the sequence length."""
+    """`TransformerLM` with RoPE: no position embedding, and no limit on the sequence length.
+
+    Args:
+        vocab_size: words in the vocabulary, V.
+        d_model: width of the model, d.
+        n_layers: transformer layers.
+        n_heads: heads of each layer, H; they divide the width.
+        d_ff: width of each MLP's hidden layer; None is four times `d_model`.
+        bias: whether the head has a bias.
+        tie_word_embeddings: whether head and token embedding share one weight.
+
+    Raises:
+        BadInput: if the heads do not divide the width, or into odd parts.
+
+    >>> model = RotaryTransformerLM(50, d_model=8, n_layers=2, n_heads=2)
+    >>> sum(p.numel() for p in model.parameters())  # 50 * 8 + 2 * 840 + 8 * 50
+    2480
+    """
+
+    token_embedding: nn.Embedding  # weight (V, d)
+    layers: nn.ModuleList
+    head: nn.Linear  # weight (V, d)
 
     def __init__(
         self,

@@ -33,10 +33,14 @@ class Tokenizer:
         ends = (tokenizer.token_to_id(word) for word in _ENDS)
         self.end: int | None = next((number for number in ends if number is not None), None)  # id that ends a text
         between = tokenizer.token_to_id(END)
-        self.between = () if between is None else (between,)  # separates texts in training, as in GPT-2
+        self.between: tuple[int, ...] = (
+            () if between is None else (between,)
+        )  # separates texts in training, as in GPT-2
         whole = tokenizer.encode("a")
         added = zip(whole.ids, whole.special_tokens_mask, strict=True)
-        self.begin = tuple(token for token, _ in takewhile(lambda one: one[1], added))  # ids set before a text
+        self.begin: tuple[int, ...] = tuple(
+            token for token, _ in takewhile(lambda one: one[1], added)
+        )  # ids set before a text
 
     @classmethod
     def bytes(cls, *, end: bool = True) -> Tokenizer:

@@ -31,13 +31,13 @@ def show_check(answer: Check, out: Console, *, style: str = "table") -> None:
     out.print(Text(f"{answer.source}: {_sentence(answer)}", style="bold green" if answer.correct else "bold red"))
     if style == "table":
         show_lines(answer, out)
-    elif style == "markdown" and answer.equations:
+    elif style in ("markdown", "notebook") and answer.equations:
         out.print()
         draw(_equations(answer), out, style=style)
     if answer.total_true is not None and answer.total_claimed is not None:
         out.print()
         draw(_sum(answer), out, style=style)
-    if style == "markdown":
+    if style in ("markdown", "notebook"):
         _list_unread(answer, out)
 
 

@@ -30,7 +30,9 @@ def show_compare(answer: Comparison, out: Console, *, tensors: bool = False, sty
     lead = "- " if style == "markdown" else "  "
     if answer.causes:
         out.print()
-    for cause in answer.causes:
+    if style == "notebook":
+        draw(_sum(answer), out, style=style)
+    for cause in answer.causes if style != "notebook" else ():
         out.print(Text(lead + _line(cause), style="red" if cause.cause == "tie-lost" else ""))
     out.print()
     if tensors and answer.tensors:
@@ -50,6 +52,14 @@ def _line(cause: Cause) -> str:
 
 def _signed(number: int) -> str:
     return f"{number:+,}" if number else "0"
+
+
+def _sum(answer: Comparison) -> Table:
+    """Return the causes with the gap as their total."""
+    rows = [[cause.what, _signed(cause.parameters), ", ".join(cause.keys)] for cause in answer.causes]
+    columns = [Column("cause"), Column("parameters", True), Column("config keys")]
+    table = Table(columns, rows, total=["total", _signed(answer.gap), ""])
+    return table if any(cause.keys for cause in answer.causes) else table.only("cause", "parameters")
 
 
 def _causes(answer: Comparison) -> Table:

@@ -27,7 +27,7 @@ def show_compute(compute: Compute, out: Console, *, explain: bool = False, style
     bold = "**" if style == "markdown" else ""
     lead = "- " if style == "markdown" else "  "
     size = f"{compute.batch:,} × {compute.sequence:,} tokens" + ("" if compute.complete else " (incomplete, see below)")
-    out.print(Text(f"{compute.source}: {bold}{in_flops(compute.forward)}{bold} forward, {size}", style="bold"))
+    out.print(Text(f"{compute.source}: {bold}{in_flops(compute.forward_flops)}{bold} forward, {size}", style="bold"))
     out.print()
     for line in _totals(compute):
         out.print(Text(lead + line))
@@ -41,7 +41,7 @@ def show_compute(compute: Compute, out: Console, *, explain: bool = False, style
         for line in _rate(compute.rate):
             out.print(Text(lead + line))
     if explain:
-        for source in dict.fromkeys(product.source for product in compute.products):
+        for source in dict.fromkeys(product.source for product in compute.lines):
             out.print(Text(f"{lead}source: {source}", style="dim"))
     for note in compute.notes:
         out.print(Text(f"{lead}note: {note}", style="dim"))
@@ -49,26 +49,26 @@ def show_compute(compute: Compute, out: Console, *, explain: bool = False, style
 
 def _totals(compute: Compute) -> list[str]:
     lines = [
-        f"{exact(compute.forward)} FLOPs forward, {exact(compute.training)} in training",
-        f"{in_flops(compute.forward // compute.tokens)} for each token forward,"
-        f" {in_flops(compute.training // compute.tokens)} in training",
+        f"{exact(compute.forward_flops)} FLOPs forward, {exact(compute.training_flops)} in training",
+        f"{in_flops(compute.forward_flops // compute.tokens)} for each token forward,"
+        f" {in_flops(compute.training_flops // compute.tokens)} in training",
     ]
-    if compute.needed != compute.forward:
-        lines.append(f"{in_flops(compute.needed)} of the forward pass needed: the rest is masked")
-    if compute.flash_training != compute.training:
-        lines.append(f"{in_flops(compute.flash_training)} in training with a fused attention kernel")
+    if compute.needed_flops != compute.forward_flops:
+        lines.append(f"{in_flops(compute.needed_flops)} of the forward pass needed: the rest is masked")
+    if compute.flash_training_flops != compute.training_flops:
+        lines.append(f"{in_flops(compute.flash_training_flops)} in training with a fused attention kernel")
     return lines
 
 
 def _parts(compute: Compute) -> Table:
     columns = [Column("part"), Column("forward", True), Column("training", True), Column("share", True)]
-    parts = compute.parts()
-    shares = [part["forward_flops"] / compute.forward for part in parts.values()]
+    parts = compute.parts
+    shares = [part["forward_flops"] / compute.forward_flops for part in parts.values()]
     rows = [
         [name.replace("_", " "), in_flops(part["forward_flops"]), in_flops(part["training_flops"]), percent(share)]
         for (name, part), share in zip(parts.items(), shares, strict=True)
     ]
-    total = ["total", in_flops(compute.forward), in_flops(compute.training), percent(1.0)]
+    total = ["total", in_flops(compute.forward_flops), in_flops(compute.training_flops), percent(1.0)]
     return Table(columns, rows, shares, total)
 
 
@@ -76,9 +76,9 @@ def _products(compute: Compute) -> Table:
     columns = [Column("part"), Column("product"), Column("formula"), Column("forward", True), Column("backward", True)]
     rows = [
         [one.part.replace("_", " "), one.what, one.formula, exact(one.forward_flops), exact(one.backward_flops)]
-        for one in compute.products
+        for one in compute.lines
     ]
-    return Table(columns, rows, total=["total", "", "", exact(compute.forward), exact(compute.backward)])
+    return Table(columns, rows, total=["total", "", "", exact(compute.forward_flops), exact(compute.backward_flops)])
 
 
 def _rate(rate: Rate) -> list[str]:

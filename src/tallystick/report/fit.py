@@ -28,20 +28,20 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
         Text(f"{asked.source}: {asked.mode} {verdict} {device.name}", style="bold green" if answer.fits else "bold red")
     )
     out.print()
-    share = percent(asked.total / device.room)
-    out.print(Text(f"{lead}it takes {in_giga(asked.total)} of {in_giga(device.room)}: {share}, at: {asked.peak.phase}"))
-    show_usage(asked.total, device.room, out)
+    share = percent(asked.total_bytes / device.room)
+    out.print(Text(f"{lead}it takes {in_giga(asked.total_bytes)} of {in_giga(device.room)}: {share}, at: {asked.peak}"))
+    show_usage(asked.total_bytes, device.room, out)
     show_room(device, out, lead)
     rows = [
-        [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.batch)],
-        [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.sequence)],
-        ["widest dtype of weights", answer.dtype or "none"],
+        [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.largest_batch)],
+        [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.longest_sequence)],
+        ["widest dtype of weights", answer.widest_dtype or "none"],
     ]
     out.print()
     draw(Table([Column("what fits"), Column("at most", True)], rows), out, style=style)
     out.print()
-    if answer.changed is not None:
-        out.print(Text(f"{lead}to make it fit ({in_giga(answer.changed.total)}): {' '.join(answer.flags)}"))
+    if answer.changed_bytes is not None:
+        out.print(Text(f"{lead}to make it fit ({in_giga(answer.changed_bytes)}): {' '.join(answer.flags)}"))
         for change in answer.changes:
             out.print(Text(f"{lead}  {change}", style="dim"))
     elif not answer.fits:
@@ -63,10 +63,10 @@ def _as_row(answer: Fit) -> Table:
         "device": answer.device.name,
         "memory": answer.device.memory,
         "fits": answer.fits,
-        "total_bytes": answer.asked.total,
-        "largest_batch": answer.batch,
-        "longest_sequence": answer.sequence,
-        "widest_dtype": answer.dtype,
+        "total_bytes": answer.asked.total_bytes,
+        "largest_batch": answer.largest_batch,
+        "longest_sequence": answer.longest_sequence,
+        "widest_dtype": answer.widest_dtype,
         "flags": " ".join(answer.flags),
     }
     return Table([Column(name) for name in row], [[_plain(value) for value in row.values()]])
@@ -80,7 +80,7 @@ def show_fit_all(answer: FitAll, out: Console, *, style: str = "table") -> None:
     """Print one row per device: the largest batch and the longest sequence in each dtype."""
     if style == "csv":
         fields = ("device", "memory", "dtype", "fits", "total_bytes", "largest_batch", "longest_sequence")
-        rows = [[_plain(getattr(cell, name)) for name in fields] for cell in answer.cells]
+        rows = [[_plain(getattr(cell, name)) for name in fields] for cell in answer.devices]
         draw(Table([Column(name) for name in fields], rows), out, style=style)
         return
     lead = "- " if style == "markdown" else "  "
@@ -93,8 +93,8 @@ def show_fit_all(answer: FitAll, out: Console, *, style: str = "table") -> None:
     out.print()
     width = len(answer.dtypes)
     rows = []
-    for place in range(0, len(answer.cells), width):
-        cells = answer.cells[place : place + width]
+    for place in range(0, len(answer.devices), width):
+        cells = answer.devices[place : place + width]
         rows.append([cells[0].device, giga(cells[0].memory), *map(_limits, cells)])
     columns = [Column("device"), Column("GB", True), *(Column(SHORT.get(name, name), True) for name in answer.dtypes)]
     draw(Table(columns, rows), out, style=style)

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from tallystick.answers.formula import Formula
 from tallystick.report.cells import Column, Table
+from tallystick.report.mathml import typeset
 from tallystick.report.numbers import exact
 from tallystick.report.table import draw
 
@@ -32,7 +33,10 @@ def show_formula(
         out.print(Text(formula.latex))
         return
     out.print(Text(f"{formula.source}: {exact(formula.value)} parameters", style="bold"))
-    out.print(Text(f"  = {formula.text}"))
+    if style == "notebook":
+        out.file.write(f'<div style="margin:8px 0;overflow:auto">{typeset(formula.expression)}</div>')
+    else:
+        out.print(Text(f"  = {formula.text}"))
     if formula.symbols:
         out.print(Text("where " + ", ".join(f"{key} = {exact(value)}" for key, value in formula.symbols.items())))
     if steps:

@@ -32,25 +32,27 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         draw(Table(columns, rows), out, style=style)
         return
     lead = "- " if style == "markdown" else "  "
-    peak = answer.peak
-    out.print(Text(f"{answer.source}: {answer.mode} takes {in_giga(peak.bytes)}", style="bold"))
+    out.print(Text(f"{answer.source}: {answer.mode} takes {in_giga(answer.total_bytes)}", style="bold"))
     out.print()
-    out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; fullest at: {peak.phase}"))
-    if answer.per_token is not None:
-        out.print(Text(f"{lead}each token of a sequence adds {exact(answer.per_token)} bytes to the cache"))
+    out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; fullest at: {answer.peak}"))
+    if answer.kv_cache_bytes_per_token is not None:
+        out.print(
+            Text(f"{lead}each token of a sequence adds {exact(answer.kv_cache_bytes_per_token)} bytes to the cache")
+        )
     if answer.largest_layer is not None:
         largest = answer.largest_layer
         out.print(Text(f"{lead}largest layer: {largest.name}, {in_giga(largest.bytes)}"))
     if answer.device is not None:
         verdict, style_of = ("fits", "green") if answer.fits else ("does not fit", "red")
-        share = percent(peak.bytes / answer.device.room)
+        share = percent(answer.total_bytes / answer.device.room)
         out.print(
             Text(f"{lead}{verdict} {answer.device.name}: {share} of {in_giga(answer.device.room)}", style=style_of)
         )
-        show_usage(peak.bytes, answer.device.room, out)
+        show_usage(answer.total_bytes, answer.device.room, out)
         show_room(answer.device, out, lead)
     out.print()
-    draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines]), out, style=style)
+    total = [(f"at once: {answer.peak}", answer.total_bytes)] if style == "notebook" else []
+    draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines], total), out, style=style)
     out.print()
     draw(_sizes("at", [(phase.phase, phase.bytes) for phase in answer.phases]), out, style=style)
     out.print()
@@ -69,16 +71,17 @@ def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:
         out.print(Text(f"{answer.source}: {answer.mode}, batch {first.batch}{at}", style="bold"))
         out.print()
     number = str if machine else in_giga
-    table = _sweep(answer, {part: list(map(number, sizes)) for part, sizes in _sizes_of(answer).items()}, plain=machine)
-    draw(table if machine else table._replace(narrower=_sweep_in_gigabytes(answer)), out, style=style)
+    sizes = {part: list(map(number, found)) for part, found in _sizes_of(answer).items()}
+    table = _sweep_in_gigabytes(answer) if style == "notebook" else _sweep(answer, sizes, plain=machine)
+    draw(table if machine else table._replace(narrower=[_sweep_in_gigabytes(answer)]), out, style=style)
     for note in () if machine else dict.fromkeys(note for one in answer.answers for note in one.notes):
         out.print(Text(f"{'- ' if style == 'markdown' else '  '}note: {note}", style="dim"))
 
 
 def _sizes_of(answer: Sweep) -> dict[str, list[int]]:
     """Return the bytes of each column: the parts, their total, the largest layer."""
-    sizes = {part.replace("_", " "): list(found) for part, found in answer.parts.items()}
-    sizes["total"] = [one.total for one in answer.answers]
+    sizes = {part.replace("_", " "): list(found) for part, found in answer.parts_at_peak.items()}
+    sizes["total"] = [one.total_bytes for one in answer.answers]
     layers = [one.largest_layer.bytes for one in answer.answers if one.largest_layer]
     return sizes | ({"largest layer": layers} if answer.along == "dtype" and layers else {})
 
@@ -97,20 +100,21 @@ def _sweep(answer: Sweep, cells: Mapping[str, Sequence[str]], *, plain: bool = F
     return Table(columns, rows)
 
 
-def _sweep_in_gigabytes(answer: Sweep) -> list[Table]:
+def _sweep_in_gigabytes(answer: Sweep) -> Table:
     """Return the table in GB alone, without parts that are 0.000 in each row."""
     cells = {f"{name} GB": [giga(size, places=3) for size in sizes] for name, sizes in _sizes_of(answer).items()}
     shown = {name: found for name, found in cells.items() if any(cell != "0.000" for cell in found)}
-    return [_sweep(answer, shown)]
+    return _sweep(answer, shown)
 
 
-def _sizes(what: str, sizes: list[tuple[str, int]]) -> Table:
+def _sizes(what: str, sizes: Sequence[tuple[str, int]], total: Sequence[tuple[str, int]] = ()) -> Table:
     columns = [Column(what), Column("bytes", True), Column("GB", True), Column("GiB", True)]
     places = 1 if max(size for _, size in sizes) >= 10**12 else 3
     cells = [
-        [name, exact(size), giga(size, places=places), giga(size, binary=True, places=places)] for name, size in sizes
+        [name, exact(size), giga(size, places=places), giga(size, binary=True, places=places)]
+        for name, size in (*sizes, *total)
     ]
-    table = Table(columns, cells)
+    table = Table(columns, cells[: len(sizes)], total=cells[-1] if total else ())
     return table._replace(narrower=[table.only(what, "bytes", "GB"), table.only(what, "bytes")])
 
 

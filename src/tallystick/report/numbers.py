@@ -55,6 +55,15 @@ def in_giga(number: int) -> str:
     return f"{giga(number, places=places)} GB ({giga(number, binary=True, places=places)} GiB)"
 
 
+def in_gigabytes(number: int) -> str:
+    """Return bytes in GB alone.
+
+    >>> in_gigabytes(80_000_000_000), in_gigabytes(573_256_704)
+    ('80.0 GB', '0.573 GB')
+    """
+    return f"{giga(number, places=1 if number >= 10**10 else 3)} GB"
+
+
 def in_flops(number: float) -> str:
     """Return FLOPs with about four digits and the unit.
 

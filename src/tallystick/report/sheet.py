@@ -1,4 +1,4 @@
-"""Draw a terminal report as HTML: lines and tables, with a picture above the first table."""
+"""Draw a terminal report as HTML: lines and tables, for a page or a notebook."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.errors import visible
+from tallystick.report.notebook import notebook_line
 
 # CSS classes for the terminal's styles.
 _CLASSES = {"bold": "strong", "dim": "note", "green": "good", "bold green": "strong good", "yellow": "warn"}
@@ -30,6 +31,29 @@ class Sheet(Console):
             kind = _CLASSES.get(str(text.style))
             said = escape(visible(text.plain.strip()))
             self.file.write(f'<p class="{kind}">{said}</p>' if kind else f"<p>{said}</p>")
+
+
+class NotebookSheet(Sheet):
+    """A console that writes lines as paragraphs with inline styles."""
+
+    def print(self, *objects: Any, **_: Any) -> None:
+        """Write each object as a paragraph."""
+        for line in objects:
+            text = line if isinstance(line, Text) else Text(str(line))
+            self.file.write(notebook_line(text.plain, str(text.style)))
+
+
+def notebook(show: Callable[..., None], answer: Any, **options: Any) -> str:
+    """Return a `show_` function's report as HTML for a notebook.
+
+    Args:
+        show: one of the `show_` functions.
+        answer: its answer.
+        options: its keyword arguments.
+    """
+    sheet = NotebookSheet()
+    show(answer, sheet, style="notebook", **options)
+    return f"<div>{sheet.file.getvalue()}</div>"  # type: ignore[attr-defined]
 
 
 def section(show: Callable[..., None], *answer: Any, picture: str = "", **options: Any) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.table import Table as RichTable
@@ -23,6 +24,7 @@ from tallystick.report.narrow import BETWEEN, broken, fitted, needed, stacked
 
 BAR = 24  # characters of a bar for 100%
 SHORTEST_BAR = 8  # a shorter bar shows nothing
+FURTHER = 2  # indent of a folded line's continuation
 ENDLESS = 100_000  # characters: a pipe has no width at which to cut a tensor's name
 
 
@@ -50,13 +52,38 @@ def _endless(out: Console) -> Console:
     return _Visible(file=out.file, highlight=False, emoji=False, soft_wrap=True, width=ENDLESS)
 
 
+class PlainText(_Visible):
+    """A console for text without colour, each line folded to a width, wherever it is shown."""
+
+    def __init__(self, file: IO[str], width: int) -> None:
+        super().__init__(
+            file=file, width=width, color_system=None, force_terminal=False, force_jupyter=False,
+            highlight=False, emoji=False, soft_wrap=True,
+        )  # fmt: skip
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, with texts folded after words and continued under an indent."""
+        for one in objects or ("",):
+            for line in self._folded(one) if isinstance(one, Text) else (one,):
+                super().print(line, **options)
+
+    def _folded(self, text: Text) -> list[Text]:
+        line = visible(text.plain)
+        if cell_len(line) <= self.width:
+            return [Text(line)]
+        indent = len(line) - len(line.lstrip())
+        first, *rest = broken(line.strip(), self.width - indent - FURTHER)
+        return [Text(" " * indent + first), *(Text(" " * (indent + FURTHER) + piece) for piece in rest)]
+
+
 def draw(table: Table, out: Console, *, style: str = "table") -> None:
     """Print a table.
 
     Args:
         table: the table.
         out: where to print.
-        style: ``table`` for people, ``markdown`` or ``html`` for a page, ``csv`` for a program.
+        style: ``table`` for people, ``markdown`` or ``html`` for a page, ``notebook`` for HTML
+            without a style sheet, ``csv`` for a program.
     """
     table = _one_line(table, out.encoding)
     if style == "csv":
@@ -65,6 +92,10 @@ def draw(table: Table, out: Console, *, style: str = "table") -> None:
         writer.writerows(table.rows)
     elif style == "html":
         out.file.write(_html(table))
+    elif style == "notebook":
+        from tallystick.report.notebook import notebook_table
+
+        out.file.write(notebook_table(table))
     elif style == "markdown":  # Markdown tables have no footer: the total is the last row
         rows = [*table.rows, table.total] if table.total else table.rows
         drawn = _drawn(table._replace(rows=rows, total=()), [], RichTable(box=box.MARKDOWN, show_edge=True))

@@ -40,8 +40,10 @@ def show_plan(plan: Plan, out: Console) -> None:
     if plan.step:
         out.print(f"goes on after step {plan.step:,} of {plan.steps:,}", highlight=False)
     if plan.predicted is not None:
-        peak = plan.predicted.peak
-        out.print(f"predicted memory of one rank: {in_bytes(plan.predicted.total)}, at: {peak.phase}", highlight=False)
+        out.print(
+            f"predicted memory of one rank: {in_bytes(plan.predicted.total_bytes)}, at: {plan.predicted.peak}",
+            highlight=False,
+        )
     else:
         out.print(f"memory is not predicted: {plan.why_not}", highlight=False)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from tallystick.arguments import check_fields
 from tallystick.core.config import LARGEST
 from tallystick.errors import BadInput, nearest, quoted, shown
 
@@ -15,7 +16,15 @@ MOST_SEEDS = 1 << 32
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The keys of a TOML file and of ``--set``, with their defaults."""
+    """The keys of a TOML file and of ``--set``, with their defaults.
+
+    Raises:
+        BadInput: if a value is out of range.
+
+    >>> config = TrainConfig(source="llama", steps=10, batch=4, accumulate=2)
+    >>> config.batch // config.accumulate  # sequences of one forward pass
+    2
+    """
 
     # Model: a config's source, overrides of its keys, and whether to load weights.
     source: str = "gpt2"  # a preset's name, a config, or a checkpoint's folder
@@ -73,6 +82,7 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("sequence", "batch", "accumulate", "steps", "keep", "log_every", "eval_batches"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} is {getattr(self, name)}, expected 1 or more", code="bad-value")

@@ -118,7 +118,7 @@ def _tying(
     kinds = {"tied": tied, "untied": untied, "untied, narrower": narrow}
     ledgers = {name: read(_values(one), {}) for name, one in kinds.items()}
     memories = {
-        name: predicted_memory(one, ledgers[name]).total for name, one in kinds.items()
+        name: predicted_memory(one, ledgers[name]).total_bytes for name, one in kinds.items()
     }  # fail before the first step
     variants = []
     for name, one in kinds.items():

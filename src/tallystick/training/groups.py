@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import nn
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput
 from tallystick.live.relation import sharing
 from tallystick.sources.roles.from_names import role_of
@@ -21,7 +22,13 @@ VOCABULARY = ("token_embedding", "head")
 
 @dataclass(frozen=True)
 class Groups:
-    """The trainable parameters of a model, in groups for an optimizer."""
+    """The trainable parameters of a model, in groups for an optimizer.
+
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> groups = optimizer_groups(BareBonesLM(50, 4, tie_word_embeddings=True), weight_decay=0.1)
+    >>> list(groups.vocabulary), list(groups.plain)
+    (['embedding.weight'], ['head.bias'])
+    """
 
     decayed: dict[str, nn.Parameter]  # matrices of the layers
     vocabulary: dict[str, nn.Parameter]  # token embedding and head
@@ -52,6 +59,7 @@ class Groups:
         return [*lines, line("biases, norms, positions", self.plain, 0.0)]
 
 
+@named
 def optimizer_groups(model: nn.Module, weight_decay: float, *, decay_embedding: bool = True) -> Groups:
     """Return the trainable parameters of a model in groups, each Parameter once.
 
@@ -60,9 +68,17 @@ def optimizer_groups(model: nn.Module, weight_decay: float, *, decay_embedding: 
         weight_decay: weight decay of the decayed groups.
         decay_embedding: whether token embedding and head are decayed.
 
+    Returns:
+        The groups; `Groups.lists` gives them to a `torch.optim` optimizer.
+
     Raises:
         BadInput: if two Parameters share memory: each step would update it twice, with half
             the gradient each.
+
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> groups = optimizer_groups(BareBonesLM(50, 4, tie_word_embeddings=True), weight_decay=0.1)
+    >>> [(len(group["params"]), group["weight_decay"]) for group in groups.lists()]
+    [(1, 0.1), (1, 0.0)]
     """
     for (one, other), relation in sharing(places_of(model)).items():
         if relation == "aliased":

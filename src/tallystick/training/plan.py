@@ -40,7 +40,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        values = {**vars(self), "predicted_bytes": self.predicted.total if self.predicted else None}
+        values = {**vars(self), "predicted_bytes": self.predicted.total_bytes if self.predicted else None}
         del values["predicted"]
         return values
 
@@ -51,7 +51,7 @@ def plan_of(run: Run) -> Plan:
     ledger = read(run.decoder.config.origin, {})
     predicted, why_not, flops = None, "", None
     try:
-        flops = compute(ledger, batch=1, sequence=config.sequence).training // config.sequence
+        flops = compute(ledger, batch=1, sequence=config.sequence).training_flops // config.sequence
         predicted = predicted_memory(config, ledger, ranks=run.ranks.count)
     except BadInput as error:
         why_not = str(error)

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from tallystick.arguments import named
 from tallystick.errors import BadInput
 from tallystick.files.atomic import atomic_folder
 from tallystick.models.decoder import Decoder
@@ -40,6 +41,7 @@ class Outcome:
         return asdict(self)
 
 
+@named
 def train(
     config: TrainConfig,
     *,
@@ -53,6 +55,9 @@ def train(
         resume: see `prepared`.
         planned: called with the plan before the first step, on the first rank only. If it
             returns a function, that is called with each event.
+
+    Returns:
+        How the run ended, its losses, and the folder of the trained decoder.
 
     Raises:
         BadInput: for anything that is wrong before the first step.
@@ -92,7 +97,7 @@ def _trained(run: Run, planned: Callable[[Plan], Callable[[Event], None] | None]
         evaluated.values["loss"] if evaluated else None,
         evaluated.values["bits_per_byte"] if evaluated else None,
         run.peak.bytes,
-        plan.predicted.total if plan.predicted else None,
+        plan.predicted.total_bytes if plan.predicted else None,
         last["saved"].values["path"] if "saved" in last else None,
         model,
     )

@@ -18,17 +18,23 @@ from tallystick.answers.reconcile.claimed_count import MOST
 from tallystick.answers.reconcile.conventions import listed
 from tallystick.answers.reconcile.reconcile import Step, reconcile
 from tallystick.core.budget import OverBudget
+from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 from tallystick.derivations.statements import Derivation, Unread
 from tallystick.errors import BadInput
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Displayed):
     """The verdict on a derivation: its equations, its total, and the corrections of the total.
 
     ``total_claimed + arithmetic + rounding + unexplained`` plus the parameters of all `omissions`
     equals `total_true`.
+
+    >>> import tallystick
+    >>> answer = tallystick.check("Token embedding: 50257 × 768 = 38,596,416", against="gpt2")
+    >>> answer.correct, answer.equations[0].should_be
+    (False, 38597376)
     """
 
     source: str

@@ -17,6 +17,7 @@ from tallystick.answers.compare.config_walk import walk
 from tallystick.answers.compare.tensor_group import TensorGroup
 from tallystick.answers.compare.tensor_groups import tensor_groups
 from tallystick.core.description import Recipe
+from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 
@@ -34,9 +35,15 @@ class Row:
     parameters: int  # b's minus a's
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The difference of two models: `gap` is b's minus a's parameters, and the causes sum to it."""
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
+    """The difference of two models: `gap` is b's minus a's parameters, and the causes sum to it.
+
+    >>> import tallystick
+    >>> answer = tallystick.compare("gpt2", "gpt2-medium")
+    >>> answer.gap == sum(cause.parameters for cause in answer.causes) == 354_823_168 - 124_439_808
+    True
+    """
 
     source_a: str
     source_b: str

@@ -16,12 +16,13 @@ from typing import Any
 
 from tallystick.answers.compute.products import Product
 from tallystick.answers.compute.scans import scan
-from tallystick.answers.compute.throughput import Rate, rate
+from tallystick.answers.compute.throughput import Rate, check_mode, rate
 from tallystick.answers.devices import Device
 from tallystick.answers.memory.activations import running_of
 from tallystick.answers.parts import kind_of
 from tallystick.answers.workload import workload
 from tallystick.core.anatomy import Attending, Indexer, Mixing
+from tallystick.core.display import Displayed
 from tallystick.core.entries import Entry
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
@@ -70,14 +71,20 @@ class Approximation:
     ratio: float  # estimate / exact number
 
 
-@dataclass(frozen=True)
-class Compute:
-    """FLOPs of one pass over `batch` sequences of `sequence` tokens."""
+@dataclass(frozen=True, repr=False)
+class Compute(Displayed):
+    """FLOPs of one pass over `batch` sequences of `sequence` tokens.
+
+    >>> import tallystick
+    >>> answer = tallystick.compute("gpt2", sequence=1)
+    >>> answer.parts["head"]["forward_flops"] == 2 * 50_257 * 768  # one token
+    True
+    """
 
     source: str
     batch: int
     sequence: int
-    products: tuple[Product, ...]
+    lines: tuple[Product, ...]
     approximations: tuple[Approximation, ...]
     complete: bool  # False if the source does not describe everything that runs
     notes: tuple[str, ...]
@@ -89,40 +96,41 @@ class Compute:
         return self.batch * self.sequence
 
     @property
-    def forward(self) -> int:
+    def forward_flops(self) -> int:
         """FLOPs of the forward pass."""
-        return sum(product.forward_flops for product in self.products)
+        return sum(product.forward_flops for product in self.lines)
 
     @property
-    def backward(self) -> int:
+    def backward_flops(self) -> int:
         """FLOPs of the backward pass, without recomputation."""
-        return sum(product.backward_flops for product in self.products)
+        return sum(product.backward_flops for product in self.lines)
 
     @property
-    def training(self) -> int:
+    def training_flops(self) -> int:
         """FLOPs of both passes: the number that MFU counts, and the cost with eager attention."""
-        return self.forward + self.backward
+        return self.forward_flops + self.backward_flops
 
     @property
-    def needed(self) -> int:
+    def needed_flops(self) -> int:
         """FLOPs of the forward pass that the result depends on."""
-        return sum(product.needed_flops for product in self.products)
+        return sum(product.needed_flops for product in self.lines)
 
     @property
-    def flash_training(self) -> int:
+    def flash_training_flops(self) -> int:
         """FLOPs of both passes with a fused attention kernel.
 
         The backward kernel recomputes the attention scores, at the cost of their forward pass (Dao
         et al. 2022, "FlashAttention", section 3.1).
         """
-        again = (product.backward_flops // 2 for product in self.products if product.part == "attention_scores")
-        return self.training + sum(again)
+        again = (product.backward_flops // 2 for product in self.lines if product.part == "attention_scores")
+        return self.training_flops + sum(again)
 
+    @property
     def parts(self) -> dict[str, dict[str, int]]:
-        """Return the FLOPs of each part that the model has, in the order of `PARTS`."""
+        """FLOPs of each part that the model has, in the order of `PARTS`."""
         sums: dict[str, dict[str, int]] = {}
         for part in PARTS:
-            products = [product for product in self.products if product.part == part]
+            products = [product for product in self.lines if product.part == part]
             if products:
                 sums[part] = {
                     "forward_flops": sum(product.forward_flops for product in products),
@@ -137,13 +145,13 @@ class Compute:
             "source": self.source,
             "batch": self.batch,
             "sequence": self.sequence,
-            "forward_flops": self.forward,
-            "backward_flops": self.backward,
-            "training_flops": self.training,
-            "flash_training_flops": self.flash_training,
-            "needed_flops": self.needed,
-            "parts": self.parts(),
-            "lines": [asdict(product) for product in self.products],
+            "forward_flops": self.forward_flops,
+            "backward_flops": self.backward_flops,
+            "training_flops": self.training_flops,
+            "flash_training_flops": self.flash_training_flops,
+            "needed_flops": self.needed_flops,
+            "parts": self.parts,
+            "lines": [asdict(product) for product in self.lines],
             "approximations": [asdict(approximation) for approximation in self.approximations],
             **({"rate": self.rate.to_dict()} if self.rate else {}),
             "complete": self.complete,
@@ -185,6 +193,7 @@ def compute(
     Raises:
         BadInput: for invalid or contradictory numbers, and for a model without a matrix.
     """
+    check_mode(mode)
     sequence, notes = workload(ledger, batch, sequence)
     running = _running(ledger)
     model = ledger.model
@@ -243,7 +252,7 @@ def compute(
     if device is None and tokens is None and mfu is None and tokens_per_second is None and devices is None:
         return answer
     reached = rate(
-        {"training": answer.training // answer.tokens, "inference": answer.forward // answer.tokens},
+        {"training": answer.training_flops // answer.tokens, "inference": answer.forward_flops // answer.tokens},
         mode=mode,
         tokens=tokens,
         device=device,
@@ -437,7 +446,7 @@ def _rules_of_thumb(ledger: Ledger, answer: Compute) -> Iterator[Approximation]:
     """Yield 6·N per token, for every N in common use."""
     totals = ledger.totals
     unique, active, rest = totals["unique"], totals["active"], totals["non_embedding"]
-    weights = sum(p.forward_flops for p in answer.products if not p.part.startswith(("attention_s", "attention_v")))
+    weights = sum(p.forward_flops for p in answer.lines if not p.part.startswith(("attention_s", "attention_v")))
     idle = 0 if unique is None or active is None else unique - active
     said = {
         "all parameters": unique,
@@ -448,4 +457,4 @@ def _rules_of_thumb(ledger: Ledger, answer: Compute) -> Iterator[Approximation]:
     for what, parameters in said.items():
         if parameters is not None:
             flops = 6 * int(parameters) * answer.tokens
-            yield Approximation(what, int(parameters), flops, round(flops / answer.training, 6))
+            yield Approximation(what, int(parameters), flops, round(flops / answer.training_flops, 6))

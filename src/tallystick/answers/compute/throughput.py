@@ -11,6 +11,8 @@ from tallystick.answers.devices import Device
 from tallystick.answers.reconcile.claimed_count import read_claim
 from tallystick.errors import BadInput, nearest, shown
 
+MODES = ("training", "inference")
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -44,6 +46,14 @@ class Rate:
         return {**asdict(self), "device_hours": self.device_hours, "wall_seconds": self.wall_seconds}
 
 
+def check_mode(mode: object) -> None:
+    """Raise `BadInput` unless `mode` is one of `MODES`."""
+    if mode not in MODES:
+        raise BadInput(
+            f"mode is {shown(mode)}, expected one of {', '.join(MODES)}{nearest(str(mode), MODES)}", code="bad-value"
+        )
+
+
 def rate(
     flops_per_token: Mapping[str, int],
     *,
@@ -68,14 +78,16 @@ def rate(
         tokens: of the whole run, as a number or text such as ``"300B"``.
         devices: number of such devices; 1 by default.
 
+    Returns:
+        The speed of one device in tokens and FLOPs, and the time and energy of the run.
+
     Raises:
         BadInput: for invalid or contradictory numbers, and for a device without a known rate.
+
+    >>> rate({"training": 6 * 10**9}, tokens="1B", tokens_per_second=10_000).seconds
+    100000.0
     """
-    if mode not in flops_per_token:
-        raise BadInput(
-            f"mode is {shown(mode)}, expected one of {', '.join(flops_per_token)}{nearest(str(mode), flops_per_token)}",
-            code="bad-value",
-        )
+    check_mode(mode)
     if mfu is not None and tokens_per_second is not None:
         raise BadInput("mfu and tokens_per_second say the same: give one of them", code="conflicting-options")
     for what, number in (("mfu", mfu), ("tokens_per_second", tokens_per_second)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from tallystick.answers.devices import Device
 from tallystick.answers.lora import with_adapters
@@ -37,6 +37,7 @@ from tallystick.answers.memory.pipeline import Stage, of_stage, on_stage, stages
 from tallystick.answers.memory.prefill import last_logits, prefill
 from tallystick.answers.memory.sharding import WHAT, Shards, checked, divided, rank_notes, shard
 from tallystick.answers.workload import workload
+from tallystick.core.display import Displayed
 from tallystick.core.dtypes import BITS
 from tallystick.core.entries import Entry
 from tallystick.core.ledger import Ledger
@@ -75,22 +76,43 @@ MODES = tuple(PHASES)
 
 @dataclass(frozen=True)
 class Phase:
-    """A moment of a run, and the bytes in memory then."""
+    """A moment of a run, and the bytes in memory then.
+
+    >>> import tallystick
+    >>> [phase.phase for phase in tallystick.memory("gpt2").phases]
+    ['prefill', 'decoding']
+    """
 
     phase: str
     bytes: int
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Memory that a model needs, with its parts."""
+class BytesOf:
+    """Bytes of one part of a `Memory`, summed over its lines: ``weights_bytes`` of ``weights``."""
+
+    def __set_name__(self, owner: type[Memory], name: str) -> None:
+        self._part = name.removesuffix("_bytes")
+
+    def __get__(self, answer: Memory, owner: type[Memory] | None = None) -> int:
+        return sum(line.bytes for line in answer.lines if line.part == self._part)
+
+
+@dataclass(frozen=True, repr=False)
+class Memory(Displayed):
+    """Memory that a model needs, with its parts. All sizes are in bytes, of one rank.
+
+    >>> import tallystick
+    >>> answer = tallystick.memory("gpt2", mode="training")
+    >>> answer.weights_bytes == answer.gradients_bytes == 4 * 124_439_808  # float32
+    True
+    """
 
     source: str
     mode: str  # inference | training
-    batch: int
-    sequence: int
+    batch: int  # sequences per pass
+    sequence: int  # tokens per sequence
     lines: tuple[Line, ...]
-    per_token: int | None  # bytes that one more token adds to the KV cache; None for training
+    kv_cache_bytes_per_token: int | None  # bytes that one more token adds to the KV cache; None for training
     notes: tuple[str, ...]
     device: Device | None = None
     dtype: str | None = None  # as requested; None keeps each tensor's own
@@ -101,10 +123,24 @@ class Memory:
         """The largest layer of a device map; None in training."""
         return largest_layer_of(self.held, None if self.dtype in FILE_TYPES else self.dtype)
 
+    # Not all parts exist at the same time, so they sum to more than `total_bytes`.
+    weights_bytes: ClassVar[BytesOf] = BytesOf()  # with the scales of packed ones, and buffers
+    gradients_bytes: ClassVar[BytesOf] = BytesOf()  # of the trained weights
+    buckets_bytes: ClassVar[BytesOf] = BytesOf()  # DDP's buckets for the gradients' all-reduce
+    optimizer_bytes: ClassVar[BytesOf] = BytesOf()  # state that the optimizer keeps between steps
+    activations_bytes: ClassVar[BytesOf] = BytesOf()  # saved for the backward pass, or alive in prefill
+    logits_bytes: ClassVar[BytesOf] = BytesOf()  # in training with the loss's other tensors of that size
+    recomputed_bytes: ClassVar[BytesOf] = BytesOf()  # of one layer, with activation checkpointing
+    kv_cache_bytes: ClassVar[BytesOf] = BytesOf()  # keys, values and recurrent states
+    gathered_bytes: ClassVar[BytesOf] = BytesOf()  # all-gathered weights
+    reduced_bytes: ClassVar[BytesOf] = BytesOf()  # the current layer in the middle of backward, with sharded weights
+    backward_buffers_bytes: ClassVar[BytesOf] = BytesOf()  # gradients of a tied tensor, before they are added
+    step_buffers_bytes: ClassVar[BytesOf] = BytesOf()  # of the optimizer, during a step
+
     @property
     def fits(self) -> bool | None:
         """Whether the device has enough memory; None if no device was named."""
-        return None if self.device is None else self.total <= self.device.room
+        return None if self.device is None else self.total_bytes <= self.device.room
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -117,28 +153,31 @@ class Memory:
         )
 
     @property
-    def peak(self) -> Phase:
-        """The moment with the most memory."""
-        return max(self.phases, key=lambda phase: phase.bytes)
+    def peak(self) -> str:
+        """The phase with the most memory."""
+        return self._fullest.phase
 
     @property
-    def total(self) -> int:
+    def total_bytes(self) -> int:
         """Bytes at the peak: the memory that a device needs."""
-        return self.peak.bytes
+        return self._fullest.bytes
+
+    @property
+    def _fullest(self) -> Phase:
+        return max(self.phases, key=lambda phase: phase.bytes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick memory``. Keys are a contract: added, never renamed."""
-        sums = {part: sum(line.bytes for line in self.lines if line.part == part) for part in PARTS}
         return {
             "source": self.source,
             "mode": self.mode,
             "batch": self.batch,
             "sequence": self.sequence,
             "dtype": self.dtype,
-            **{f"{part}_bytes": total for part, total in sums.items()},
-            "kv_cache_bytes_per_token": self.per_token,
-            "total_bytes": self.total,
-            "peak": self.peak.phase,
+            **{f"{part}_bytes": getattr(self, f"{part}_bytes") for part in PARTS},
+            "kv_cache_bytes_per_token": self.kv_cache_bytes_per_token,
+            "total_bytes": self.total_bytes,
+            "peak": self.peak,
             "phases": [asdict(phase) for phase in self.phases],
             **({"largest_layer": asdict(self.largest_layer)} if self.largest_layer else {}),
             **({"device": self.device._asdict(), "fits": self.fits} if self.device else {}),
@@ -279,7 +318,7 @@ def memory(
         per_token = None if mode == "training" else _per_token(one, running, cached, computed)
         return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device, named, kept)
 
-    return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total)
+    return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total_bytes)
 
 
 def _packed_notes(ledger: Ledger, form: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tallystick.answers.memory.gguf import ALIASES, FILE_TYPES
 from tallystick.core.dtypes import BITS, BLOCKS, size_in_bytes
 from tallystick.core.entries import Entry
-from tallystick.errors import BadInput, nearest, quoted
+from tallystick.errors import BadInput, nearest, quoted, shown
 
 # Quantisers quantise the matrices of the blocks, but not embedding, head, norms and router.
 QUANTISED_ROLES = ("attention", "mlp", "experts")
@@ -49,6 +49,8 @@ def format_named(name: str) -> str:
     >>> format_named("bf16"), format_named("torch.float16"), format_named("nf4")
     ('bfloat16', 'float16', 'nf4')
     """
+    if not isinstance(name, str):
+        raise BadInput(f"a number format is {shown(name)}, expected a name such as bfloat16", code="bad-value")
     found = SHORT.get(word := name.removeprefix("torch.").lower(), word)
     if found not in PACKED and found not in BITS and found not in FILE_TYPES:
         near = nearest(found, (*PACKED, *BITS, *FILE_TYPES, *SHORT)) or f"; known: {', '.join(WEIGHT_FORMATS)}"
@@ -94,8 +96,10 @@ def cache_format_named(name: str) -> str:
         BadInput: for a format in which no cache is kept.
     """
     short = {"fp8": "float8_e4m3fn"}
-    if name in CACHED:
+    if isinstance(name, str) and name in CACHED:
         return name
+    if not isinstance(name, str):
+        raise BadInput(f"a number format is {shown(name)}, expected a name such as bfloat16", code="bad-value")
     word = short.get(name, name).removeprefix("torch.").lower()
     found = SHORT.get(word, word)
     if found not in BITS or not found.startswith(("float", "bfloat")):

@@ -8,11 +8,12 @@ from typing import Any
 
 from tallystick.answers.memory.lines import PARTS
 from tallystick.answers.memory.memory import PHASES, Memory, memory
+from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 
 
-@dataclass(frozen=True)
-class Sweep:
+@dataclass(frozen=True, repr=False)
+class Sweep(Displayed):
     """One memory answer per sequence length or dtype, with otherwise equal options."""
 
     source: str
@@ -21,7 +22,22 @@ class Sweep:
     along: str = "sequence"  # or dtype: what differs
 
     @property
-    def parts(self) -> dict[str, tuple[int, ...]]:
+    def sequences(self) -> tuple[int, ...]:
+        """Sequence lengths, in tokens."""
+        return tuple(answer.sequence for answer in self.answers)
+
+    @property
+    def dtypes(self) -> tuple[str | None, ...]:
+        """Dtypes of the weights, as requested; None keeps each tensor's own."""
+        return tuple(answer.dtype for answer in self.answers)
+
+    @property
+    def total_bytes(self) -> tuple[int, ...]:
+        """Bytes at each answer's peak."""
+        return tuple(answer.total_bytes for answer in self.answers)
+
+    @property
+    def parts_at_peak(self) -> dict[str, tuple[int, ...]]:
         """Bytes of each part at each answer's peak, without parts that are always 0.
 
         The parts of one answer sum to its total.
@@ -34,10 +50,10 @@ class Sweep:
         return {
             "source": self.source,
             "mode": self.mode,
-            "sequences": [answer.sequence for answer in self.answers],
-            "dtypes": [answer.dtype for answer in self.answers],
-            "total_bytes": [answer.total for answer in self.answers],
-            "parts_at_peak": {part: list(sizes) for part, sizes in self.parts.items()},
+            "sequences": list(self.sequences),
+            "dtypes": list(self.dtypes),
+            "total_bytes": list(self.total_bytes),
+            "parts_at_peak": {part: list(sizes) for part, sizes in self.parts_at_peak.items()},
             "answers": [answer.to_dict() for answer in self.answers],
         }
 
@@ -55,6 +71,6 @@ def sweep_dtypes(ledger: Ledger, dtypes: Sequence[str], **options: Any) -> Sweep
 
 
 def _at_peak(answer: Memory, part: str) -> int:
-    if part not in PHASES[answer.mode][answer.peak.phase]:
+    if part not in PHASES[answer.mode][answer.peak]:
         return 0
     return sum(line.bytes for line in answer.lines if line.part == part)

@@ -20,6 +20,7 @@ from tallystick.answers.reconcile.conventions import (
     listed,
     readings,
 )
+from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 
 MOST_STEPS = 3
@@ -68,12 +69,17 @@ class Preset:
         return f"{' '.join(filter(None, (self.name, self.what)))} ({self.value:,})"
 
 
-@dataclass(frozen=True)
-class Reconciliation:
+@dataclass(frozen=True, repr=False)
+class Reconciliation(Displayed):
     """A claimed count, compared with a model's count, in parameters.
 
     If some explanations give the claim, those with the fewest steps are kept, the most common
     first. If none does, the nearest are kept, each with its residual.
+
+    >>> import tallystick
+    >>> answer = tallystick.reconcile("gpt2", "163M")
+    >>> answer.explained, answer.explanations[0].value == 124_439_808 + 50_257 * 768
+    (True, True)
     """
 
     source: str

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from tallystick.answers.ties.remedies import remedy_of
+from tallystick.core.display import Displayed
 from tallystick.core.dtypes import size_in_bytes
 from tallystick.core.evidence import ROUNDED, Compared, worst
 from tallystick.core.ledger import Ledger
@@ -17,7 +18,13 @@ _SILENT = "nothing is shared, and nothing says whether anything was meant to be"
 
 @dataclass(frozen=True)
 class Group:
-    """Names that share one tensor, or should share one."""
+    """Names that share one tensor, or should share one.
+
+    >>> import tallystick
+    >>> group = tallystick.ties("gpt2").groups[0]
+    >>> group.relation, group.expected, group.parameters == 50_257 * 768
+    ('tied', True, True)
+    """
 
     names: tuple[str, ...]
     relation: str  # tied | aliased | copied | untied | unknown
@@ -29,7 +36,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem, its consequence and its remedy. `code` is stable; see docs/problems."""
+    """A problem, its consequence and its remedy. `code` is stable; see docs/problems.
+
+    >>> import tallystick
+    >>> from tallystick.models.teaching import BareBonesLM
+    >>> tallystick.ties(BareBonesLM(50, 4)).problems  # a config of its own would say what to tie
+    ()
+    """
 
     code: str
     names: tuple[str, ...]
@@ -37,9 +50,15 @@ class Problem:
     remedy: str
 
 
-@dataclass(frozen=True)
-class Ties:
-    """All groups of a model, and whether config, checkpoint and live model agree on them."""
+@dataclass(frozen=True, repr=False)
+class Ties(Displayed):
+    """All groups of a model, and whether config, checkpoint and live model agree on them.
+
+    >>> import tallystick
+    >>> answer = tallystick.ties("gpt2")
+    >>> answer.verdict, answer.groups[0].names
+    ('consistent', ('transformer.wte.weight', 'lm_head.weight'))
+    """
 
     source: str
     kind: str

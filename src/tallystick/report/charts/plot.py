@@ -60,8 +60,8 @@ def _figure(answer: Sweep, kind: str) -> bytes:
     axes = figure.subplots()
     axes.stackplot(
         sequences,
-        [[size / 1e9 for size in sizes] for sizes in answer.parts.values()],
-        labels=[part.replace("_", " ") for part in answer.parts],
+        [[size / 1e9 for size in sizes] for sizes in answer.parts_at_peak.values()],
+        labels=[part.replace("_", " ") for part in answer.parts_at_peak],
     )
     device = answer.answers[0].device
     if device is not None:
@@ -89,7 +89,7 @@ def _crowded(sequences: list[int]) -> bool:
 def _page(answer: Sweep) -> bytes:
     picture = _drawn(answer, "svg").decode("utf-8")
     rows = "".join(
-        f"<tr><td>{one.sequence:,}</td><td style='text-align:right'>{in_bytes(one.total)}</td></tr>"
+        f"<tr><td>{one.sequence:,}</td><td style='text-align:right'>{in_bytes(one.total_bytes)}</td></tr>"
         for one in answer.answers
     )
     title = escape(f"{answer.source}: memory in {answer.mode}")

@@ -56,6 +56,8 @@ def ledger_by_varying(source: str | Callable[..., Any], vary: Mapping[str, Any],
             code="bad-value",
         )
     name = source if isinstance(source, str) else getattr(source, "__qualname__", type(source).__name__)
+    if not isinstance(vary, Mapping):
+        raise BadInput(f"vary is {shown(vary)}, expected a dictionary of arguments and their values", code="bad-value")
     if not vary:
         raise BadInput(f"{name}: no argument to vary was named", code="bad-value")
     choices = {argument: choices_of(argument, given) for argument, given in vary.items()}

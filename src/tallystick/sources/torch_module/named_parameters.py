@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tallystick.errors import BadInput, nearest, quoted
+from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.extras import needing
 from tallystick.sources.torch_module.fsdp_flat import is_flat, pieces_of, sharded_in
 from tallystick.sources.torch_module.live_tensors import shape_of
@@ -152,7 +152,7 @@ def places_of(model: nn.Module, *, flat: bool = False) -> NamedParameters:
         from torch import nn
 
     if not isinstance(model, nn.Module):
-        raise BadInput(f"{quoted(model)} is a {type(model).__name__}, not a torch.nn.Module", code="bad-value")
+        raise BadInput(f"the model is {shown(model)}, expected a torch.nn.Module", code="bad-value")
     return {item.name: NamedParameter(item.tensor, item.owner) for item in walk(model, flat=flat) if not item.buffer}
 
 
@@ -166,6 +166,8 @@ def known_name(places: NamedParameters, name: str) -> str:
     Raises:
         BadInput: if the model has no such parameter.
     """
+    if not isinstance(name, str):
+        raise BadInput(f"the name of a parameter is {shown(name)}, expected text", code="bad-value")
     if name in places:
         return name
     bare = bare_name(name)
