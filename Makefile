@@ -6,6 +6,8 @@ BIN := .venv/bin
 # On Linux, PyPI's torch brings gigabytes of CUDA: TORCH_INDEX=https://download.pytorch.org/whl/cpu takes the one for CPUs.
 INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --editable
 PYTEST_WORKERS ?= auto
+# Modules are compiled once, not by each process that a test starts, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architecture architectures survival experiment clean
 
