@@ -1,4 +1,5 @@
-# The executable that `preloaded.py` writes, after a line that gives ADDRESS, REAL and SETTINGS.
+"""The executable that `preloaded` writes, after a line that gives ADDRESS, REAL and SETTINGS."""
+
 import json
 import os
 import resource
