@@ -1,6 +1,6 @@
 """The core on a system without fork, locks, limits, folder descriptors and most signals.
 
-No Windows and no macOS is at hand: these take away what Windows lacks (`bare_system`).
+Neither Windows nor macOS is at hand: what Windows and Pyodide lack is taken away (`bare_system`).
 """
 
 from __future__ import annotations

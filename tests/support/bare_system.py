@@ -1,4 +1,4 @@
-"""What Windows lacks, taken away from this process: modules, calls, flags, signals.
+"""What Windows or a browser (Pyodide) lacks, taken away from this process: modules, calls, signals.
 
 ``python bare_system.py WORDS...`` imports every file of the package that needs no library, then
 runs the command in what is left.
@@ -13,6 +13,7 @@ import os
 import pkgutil
 import signal
 import sys
+import time
 
 MODULES = ("fcntl", "grp", "pty", "pwd", "readline", "resource", "termios", "tty")
 CALLS = ("chown", "fork", "forkpty", "getpgid", "getuid", "geteuid", "killpg", "mkfifo", "nice", "posix_fadvise", "posix_spawn",
@@ -28,7 +29,7 @@ def strip() -> None:
         importlib.import_module(name)
     for name in (*MODULES, *LIBRARIES):
         sys.modules[name] = None  # type: ignore[assignment]
-    for holder, names in ((os, (*CALLS, *FLAGS)), (signal, SIGNALS)):
+    for holder, names in ((os, (*CALLS, *FLAGS)), (signal, SIGNALS), (time, ("thread_time",))):
         for name in names:
             with contextlib.suppress(AttributeError):
                 delattr(holder, name)

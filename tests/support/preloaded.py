@@ -17,7 +17,6 @@ import json
 import logging
 import os
 import random
-import resource
 import runpy
 import select
 import signal
@@ -90,6 +89,8 @@ class Request:
 
     def take_over(self, executable: str) -> None:
         """Make this process what the executable's own was."""
+        import resource  # on Linux, where alone processes are forked: any system imports this file
+
         said = self.said
         given = [os.dup2(descriptor, HIGH + place) for place, descriptor in enumerate(self._given)]
         self.close()

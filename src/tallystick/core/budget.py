@@ -17,9 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import get_ident
-from time import thread_time
 
 from tallystick.errors import BadInput
+
+try:
+    from time import thread_time
+except ImportError:  # a browser (Pyodide), where there is one thread
+    from time import process_time as thread_time
 
 STEPS = 10_000_000  # each about a microsecond: a checkpoint of 200,000 tensors takes a million
 ROOM = 170_000_000  # bytes above the size of the headers; Python itself takes another 20 MB
