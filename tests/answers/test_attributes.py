@@ -19,7 +19,7 @@ def test_each_key_is_an_attribute_of_the_same_value(kind):
         same(getattr(answer, key), value, f"{kind}.{key}")
 
 
-@pytest.mark.parametrize("kind", set(ANSWERS) - {"Ledger"})
+@pytest.mark.parametrize("kind", sorted(ANSWERS.keys() - {"Ledger"}))
 def test_each_field_is_a_key(kind):
     answer = ANSWERS[kind]()
     unsaid = {field.name for field in fields(answer)} - answer.to_dict().keys()
