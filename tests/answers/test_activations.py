@@ -237,7 +237,7 @@ def test_a_block_computed_again_is_what_one_more_layer_keeps(model_type, attenti
         attention=attention,
         recompute="full",
     )
-    assert [line.bytes for line in lines if line.what == "one block, computed again"] == [three - two]
+    assert [line.bytes for line in lines if line.what == "one layer computed again"] == [three - two]
 
 
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
@@ -385,11 +385,9 @@ def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():
     ledger = tallystick.count(torch.nn.Linear(3, 4))
     assert saved(ledger, 1, 8, dtype="float32") == []
     assert prefill(ledger, 1, 8, dtype="float32") == last_logits(ledger, 1, dtype="float32") == []
-    assert unmodelled(ledger) == (f"{ledger.source} does not tell how its layers run, so activations are left out",)
+    assert unmodelled(ledger) == (f"activations are not counted: {ledger.source} does not describe how its layers run",)
     assert unmodelled(tallystick.count("gpt2")) == ()
-    assert unmodelled(tallystick.count({"model_type": "bamba"}))[0].startswith(
-        "scans are those that transformers runs in"
-    )
+    assert unmodelled(tallystick.count({"model_type": "bamba"}))[0].startswith("scans as in transformers'")
 
 
 def test_a_live_model_tells_by_its_config():

@@ -173,9 +173,9 @@ def test_the_command_exits_with_1_where_it_does_not_fit(capsys):
     assert main(["fit", "gpt2", "--device", "rtx4090", "--mode", "training", "--batch", "16"]) == 1
     out = capsys.readouterr().out
     assert "gpt2: training does not fit rtx4090" in out
-    assert "the loss in chunks, so that not all logits exist at once" in out
+    assert "loss in chunks, instead of all logits at once" in out
     assert main(["fit", "deepseek-v3", "--device", "h200"]) == 1
-    assert "nothing makes it fit one such device" in capsys.readouterr().out
+    assert "no option makes it fit on one device" in capsys.readouterr().out
 
 
 def test_the_json_of_fit(capsys):
@@ -190,7 +190,7 @@ def test_the_json_of_fit(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--device", "h10"], "no device is called 'h10'; nearest: h100"),
+        (["--device", "h10"], "unknown device 'h10'; nearest: h100"),
         ([], "the following arguments are required: --device"),
         (["--device", "h100", "--sequence", "2000"], "longer than the 1,024 positions"),
         (["--device", "h100", "--mode", "train"], "nearest: training"),

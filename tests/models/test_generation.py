@@ -62,7 +62,7 @@ def test_in_shapes_that_never_change_the_tokens_are_the_same(kind, monkeypatch):
 def test_without_a_compiler_it_is_said(decoder, monkeypatch):
     generation._compiled_step.cache_clear()
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(BadInput, match="a C\\+\\+ compiler, and no-such-compiler is not found"):
+    with pytest.raises(BadInput, match=r"a C\+\+ compiler, but no-such-compiler was not found"):
         generate(decoder, PROMPTS, tokens=2, compiled=True)
 
 

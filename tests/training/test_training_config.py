@@ -40,7 +40,7 @@ def test_whole_numbers_are_integers_however_they_are_written():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"step": 3}, "'step' is no key of a training run; nearest: steps"),
+        ({"step": 3}, "unknown key 'step'; nearest: steps"),
         ({"preset": "nanno"}, "there is no preset 'nanno'; nearest: nano"),
         ({"batch": 0}, "batch is 0, expected 1 or more"),
         ({"batch": "8x"}, "batch is the string '8x', expected an integer"),

@@ -159,10 +159,10 @@ def device_of(given: str | int | Mapping[str, Any] | Device, *, any_memory: bool
     if size is None:
         known = nearest(given, DEVICES) or f"; known: {', '.join(DEVICES)}"
         raise BadInput(
-            f"no device is called {quoted(given)}{known}; or say its memory, such as 24GB or 24GiB", code="unknown-name"
+            f"unknown device {quoted(given)}{known}; or give its memory, such as 24GB or 24GiB", code="unknown-name"
         )
     if size < 1:
-        raise BadInput(f"a device of {quoted(given)} holds nothing", code="bad-value")
+        raise BadInput(f"a device with {quoted(given)} of memory holds nothing", code="bad-value")
     if size < _SMALLEST and given.strip()[-1].isdecimal():
         number = given.strip()
         named = [name for name in DEVICES if re.sub("[^0-9]", "", name.partition("-")[0]) == number]
@@ -182,7 +182,7 @@ def _named(given: str, *, any_memory: bool) -> Device | None:
             return DEVICES[_ALIASES.get(name, name)]
     if sizes := _SIZES.get(word):
         if not any_memory:
-            raise BadInput(f"{given} comes with more or less memory: say {' or '.join(sizes)}", code="ambiguous")
+            raise BadInput(f"{given} exists with several memory sizes: choose {' or '.join(sizes)}", code="ambiguous")
         return DEVICES[sizes[-1]]
     return None
 
@@ -224,9 +224,7 @@ def this_machine() -> Device:
         except BadInput:  # a card that is not in the table
             return Device(name, memory, source="its driver", memory_by="its driver", context=CONTEXT)
     if not hasattr(os, "sysconf"):
-        raise BadInput(
-            "this machine has no CUDA device, and does not tell its RAM: say bytes, such as 24GB", code="no-answer"
-        )
+        raise BadInput("no CUDA device found, and the RAM size is unknown: give bytes, such as 24GB", code="no-answer")
     return Device("RAM", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), source="the operating system")
 
 

@@ -124,7 +124,7 @@ class Ledger:
         """Every single tensor, buffers included."""
         if sum(entry.copies for entry in self.rolled) > MOST_LISTED:
             raise BadInput(
-                f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one", code="too-large"
+                f"{self.source} has more than {MOST_LISTED:,} tensors, too many to list individually", code="too-large"
             )
         return tuple(in_printing_order(self.rolled))
 

@@ -50,11 +50,11 @@ def show_compute(compute: Compute, out: Console, *, explain: bool = False, style
 def _totals(compute: Compute) -> list[str]:
     lines = [
         f"{exact(compute.forward)} FLOPs forward, {exact(compute.training)} in training",
-        f"{in_flops(compute.forward // compute.tokens)} for each token forward,"
+        f"{in_flops(compute.forward // compute.tokens)} per token forward,"
         f" {in_flops(compute.training // compute.tokens)} in training",
     ]
     if compute.needed != compute.forward:
-        lines.append(f"{in_flops(compute.needed)} of the forward pass needed: the rest is masked")
+        lines.append(f"{in_flops(compute.needed)} forward if masked scores are skipped")
     if compute.flash_training != compute.training:
         lines.append(f"{in_flops(compute.flash_training)} in training with a fused attention kernel")
     return lines
@@ -89,13 +89,13 @@ def _rate(rate: Rate) -> list[str]:
     if rate.tokens_per_second is not None:
         share = "" if rate.mfu is None else f", {percent(rate.mfu)} of the peak (MFU)"
         most = "at most " if rate.mfu == 1 else ""
-        lines.append(f"{most}{rate.tokens_per_second:,.0f} tokens a second in {rate.mode}{share}")
+        lines.append(f"{most}{rate.tokens_per_second:,.0f} tokens per second in {rate.mode}{share}")
     if rate.tokens is not None and rate.flops is not None:
         line = f"{rough(rate.tokens)} tokens of {rate.mode}: {in_flops(rate.flops)}"
         if rate.seconds is not None:
             line += f", {_duration(rate.seconds)} on one device"
         if rate.joules is not None:
-            line += f", {rate.joules / 3.6e6:,.1f} kWh at its full power"
+            line += f", {rate.joules / 3.6e6:,.1f} kWh at full power"
         lines.append(line)
     return lines
 

@@ -50,7 +50,7 @@ def show_count(ledger: Ledger, out: Console, *, by: str = "role", style: str = "
 def _other_totals(totals: Mapping[str, int | None]) -> list[str]:
     unique = totals["unique"]
     said = {
-        "by_name": "counting every name",
+        "by_name": "if tied weights are counted twice",
         "parameters": "in distinct Parameter objects",
         "trainable": "trainable",
         "active": "active for one token",

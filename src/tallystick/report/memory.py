@@ -31,11 +31,11 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         return
     lead = "- " if style == "markdown" else "  "
     peak = answer.peak
-    out.print(Text(f"{answer.source}: {answer.mode} takes {in_giga(peak.bytes)}", style="bold"))
+    out.print(Text(f"{answer.source}: {answer.mode} needs {in_giga(peak.bytes)}", style="bold"))
     out.print()
-    out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; fullest at: {peak.phase}"))
+    out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; peak: {peak.phase}"))
     if answer.per_token is not None:
-        out.print(Text(f"{lead}each token of a sequence adds {exact(answer.per_token)} bytes to the cache"))
+        out.print(Text(f"{lead}KV cache: {exact(answer.per_token)} bytes per token"))
     if answer.device is not None:
         verdict, style_of = ("fits", "green") if answer.fits else ("does not fit", "red")
         share = percent(peak.bytes / answer.device.room)
@@ -121,28 +121,26 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
     )
     out.print()
     share = percent(asked.total / device.room)
-    out.print(Text(f"{lead}it takes {in_giga(asked.total)} of {in_giga(device.room)}: {share}, at: {asked.peak.phase}"))
+    out.print(Text(f"{lead}needs {in_giga(asked.total)} of {in_giga(device.room)}: {share}, peak: {asked.peak.phase}"))
     _show_room(device, out, lead)
     rows = [
         [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.batch)],
         [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.sequence)],
-        ["widest dtype of weights", answer.dtype or "none"],
+        ["highest-precision weights", answer.dtype or "none"],
     ]
     out.print()
     draw(Table([Column("what fits"), Column("at most", True)], rows), out, style=style)
     out.print()
     if answer.changed is not None:
-        out.print(Text(f"{lead}what would make it fit, in {in_giga(answer.changed.total)}:"))
+        out.print(Text(f"{lead}to make it fit ({in_giga(answer.changed.total)}):"))
         for change in answer.changes:
             out.print(Text(f"{lead}  {change}"))
     elif not answer.fits:
-        out.print(Text(f"{lead}nothing makes it fit one such device", style="red"))
+        out.print(Text(f"{lead}no option makes it fit on one device", style="red"))
     if answer.spread is not None:
         ways = " ".join(f"--{name} {number}" for name, number in answer.spread.options.items())
         out.print(
-            Text(
-                f"{lead}over {answer.spread.ranks:,} such devices it fits: {ways}, {in_giga(answer.spread.bytes)} on each"
-            )
+            Text(f"{lead}fits on {answer.spread.ranks:,} devices: {ways}, {in_giga(answer.spread.bytes)} on each")
         )
     for note in answer.notes:
         out.print(Text(f"{lead}note: {note}", style="dim"))
@@ -151,8 +149,8 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
 def _show_room(device: Device, out: Console, lead: str) -> None:
     """Print whose figure a device's memory is, and how much of it the CUDA context takes."""
     if device.memory_by:
-        said = f"{device.name} has {in_giga(device.memory)} by {device.memory_by}"
-        kept = f", of which the CUDA context of a process keeps {in_giga(device.context)}" if device.context else ""
+        said = f"{device.name} has {in_giga(device.memory)} ({device.memory_by})"
+        kept = f", minus {in_giga(device.context)} for the CUDA context" if device.context else ""
         out.print(Text(lead + said + kept, style="dim"))
 
 

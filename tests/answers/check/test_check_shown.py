@@ -62,7 +62,7 @@ def test_a_wrong_line_says_what_it_should_be_and_a_later_one_where_its_error_is_
         f"38,596,416 should be {50257 * 768:,}, off by -960; in the model: token embedding"
     )
     carried = next(place for place, line in enumerate(printed) if "→" in line)
-    assert printed[carried + 1].strip() == "right in itself, but 960 too small: carried from line 5"
+    assert printed[carried + 1].strip() == "right given the earlier error: 960 too small, from line 5"
 
 
 def test_a_number_is_quoted_as_the_text_has_it():

@@ -47,7 +47,7 @@ def format_named(name: str) -> str:
     found = short.get(word := name.removeprefix("torch.").lower(), word)
     if found not in PACKED and found not in BITS:
         raise BadInput(
-            f"no number format is called {quoted(name)}{nearest(found, (*PACKED, *BITS, *short))}", code="unknown-name"
+            f"unknown number format {quoted(name)}{nearest(found, (*PACKED, *BITS, *short))}", code="unknown-name"
         )
     return found
 
@@ -93,7 +93,7 @@ def cache_format_named(name: str) -> str:
     if found in PACKED or not found.startswith(("float", "bfloat")):
         known = ("float32", "bfloat16", "float16", "fp8", *CACHED)
         raise BadInput(
-            f"no cache holds keys and values in {quoted(name)}; expected one of {', '.join(known)}", code="unknown-name"
+            f"{quoted(name)} is not a KV cache format; expected one of {', '.join(known)}", code="unknown-name"
         )
     return found
 

@@ -58,7 +58,7 @@ def _drawn(log: list[dict[str, Any]], kind: str) -> bytes:
     losses.legend()
     lines = [line for line in log if line["kind"] == "step"]
     speeds.plot([line["step"] for line in lines], [line["speed"] for line in lines])
-    speeds.set(xlabel="steps", ylabel="tokens a second", ylim=(0, None))
+    speeds.set(xlabel="steps", ylabel="tokens per second", ylim=(0, None))
     drawn = io.BytesIO()
     figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else None)
     return drawn.getvalue()
