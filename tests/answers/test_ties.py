@@ -302,6 +302,10 @@ def test_every_code_has_its_page():
     assert {page.stem for page in pages.glob("*.md")} == given | {"README"}
     listed = re.findall(r"^\| \[(.+)\]\((.+)\.md\)", (pages / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {name for name, page in listed if name == page} == given
+    for name in given:
+        page = (pages / f"{name}.md").read_text(encoding="utf-8")
+        assert re.findall(r"^## (.+)$", page, re.MULTILINE) == ["Causes", "Fix", "Not this problem"]
+        assert re.search(r"\nBefore:\n\n```\w+\n.+\n```\n\nAfter:\n\n```\w+\n", page, re.DOTALL)
 
 
 def test_what_acts_on_live_modules_is_there_when_asked_for():
