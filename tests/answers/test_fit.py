@@ -192,7 +192,7 @@ def test_the_json_of_fit(capsys):
     [
         (["--device", "h10"], "unknown device 'h10'; nearest: h100"),
         ([], "the following arguments are required: --device"),
-        (["--device", "h100", "--sequence", "2000"], "longer than the 1,024 positions"),
+        (["--device", "h100", "--sequence", "2000"], "exceeds the 1,024 learned positions"),
         (["--device", "h100", "--mode", "train"], "nearest: training"),
     ],
 )

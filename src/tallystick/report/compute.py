@@ -35,8 +35,8 @@ def show_compute(compute: Compute, out: Console, *, explain: bool = False, style
     draw(_products(compute) if explain else _parts(compute), out, style=style)
     out.print()
     for one in compute.approximations:
-        said = f"6·N with N = {rough(one.parameters)}, {one.what}"
-        out.print(Text(f"{lead}{said}: {percent(one.ratio)} of what training takes"))
+        rule = f"the 6·N rule with N = {rough(one.parameters)}, {one.what},"
+        out.print(Text(f"{lead}{rule} gives {percent(one.ratio)} of the exact count"))
     if compute.rate is not None:
         for line in _rate(compute.rate):
             out.print(Text(lead + line))

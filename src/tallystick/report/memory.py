@@ -149,7 +149,7 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
 def _show_room(device: Device, out: Console, lead: str) -> None:
     """Print whose figure a device's memory is, and how much of it the CUDA context takes."""
     if device.memory_by:
-        said = f"{device.name} has {in_giga(device.memory)} ({device.memory_by})"
+        said = f"{device.name} has {in_giga(device.memory)} according to {device.memory_by}"
         kept = f", minus {in_giga(device.context)} for the CUDA context" if device.context else ""
         out.print(Text(lead + said + kept, style="dim"))
 

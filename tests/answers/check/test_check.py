@@ -258,7 +258,7 @@ def test_the_exit_code_and_the_sentence(capsys, tmp_path):
     assert "all 6 equations are right; its total matches gpt2" in capsys.readouterr().out
     assert main(["check", str(file), "--against", "gpt2", "--set", "n_positions=2048"]) == 1
     out = capsys.readouterr().out
-    assert "its total is 786,432 less than gpt2 has" in out
+    assert "its total is 786,432 less than gpt2's" in out
     assert "another size" in out
     assert main(["check", str(file)]) == 0
     assert main(["check", str(file), "--against", "gpt2", "--format", "markdown"]) == 0

@@ -73,7 +73,7 @@ def test_a_mistyped_factor_is_no_wrong_result():
     text = BY_HAND.read_text(encoding="utf-8").replace("12 × 7,077,888 =", "12 × 7,078,888 =")
     printed = in_terminal(tallystick.check(text, against="gpt2"), 120)
     assert f"the left side is {12 * 7_078_888:,}, not 84,934,656" in printed
-    assert "960 too small: carried from line 5" in printed  # the result of line 9 is right
+    assert "960 too small, from line 5" in printed  # the result of line 9 is right
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

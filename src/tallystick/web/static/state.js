@@ -44,7 +44,7 @@ export async function ask(wanted, width) {
   try {
     reply = await fetch("answers", { method: "POST", body, headers: { "content-type": "application/json" } });
   } catch {
-    return { error: "The server has ended: start tallystick explore again." };
+    return { error: "The server has stopped: start tallystick explore again." };
   }
   return reply.ok ? reply.json() : { error: await reply.text() };
 }
