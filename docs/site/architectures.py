@@ -30,7 +30,7 @@ on the meta device (`pip install 'tallystick[hf]'`), and counted from what it bu
 ## Native
 
 What a default config, which says nothing but its type, gives, and the options: each config key that changes a tensor, with its default. A key
-without one must be stated. Beside the causal language model stand, by how their names end, the other classes that are counted where a config
+without one must be stated. Next to the causal language model are, by the ends of their names, the other classes that are counted where a config
 names them in `architectures`.
 
 | model type | class | others | parameters | options |

@@ -41,7 +41,7 @@ def made(tmp_path_factory):
 
 def rows_of(out):
     """The first table, a row by its name."""
-    lines = (out / "tying.md").read_text().split("## On the way")[0].splitlines()
+    lines = (out / "tying.md").read_text().split("## During training")[0].splitlines()
     return {cells[1].strip(): cells for cells in (line.split("|") for line in lines) if len(cells) > 6}
 
 
@@ -58,7 +58,7 @@ def test_it_leaves_a_page_and_its_picture(made):
     assert "| tied | 32 |" in text
     assert (out / "tying.svg").read_text().lstrip().startswith("<?xml")
     assert "](tying.svg)" in text
-    assert "What it cannot show" in text
+    assert "## Limits" in text
 
 
 def test_the_parameters_are_those_of_the_ledger_and_nearly_equal_where_they_should_be(made):

@@ -64,16 +64,16 @@ def page(answer: Experiment, picture: str, *, command: str, made_with: str) -> s
                 f" steps]({picture})"
             ),
             "",
-            "## On the way",
+            "## During training",
             "",
             *_on_the_way(answer),
             "",
-            "## What it shows",
+            "## Result",
             "",
             *(_beside(one, first) for one in answer.variants[1:]),
             *(_likeness(one) for one in answer.variants[1:]),
             "",
-            "## What it cannot show",
+            "## Limits",
             "",
             "This is a small model with a small vocabulary, one text, one learning rate and a short run. Here"
             f" the embedding is {share:.0%} of the tied model's parameters; in most large models it is a few"
