@@ -254,7 +254,7 @@ def test_what_is_alive_while_the_first_block_is_computed_again(model_type, atten
     settings = {"dtype": how, "attention": attention, "recompute": "full"}
     ledger = tallystick.count(config)
     lines = [*saved(ledger, batch, sequence, **settings), *recomputed(ledger, batch, sequence, **settings)]
-    after = ("norms", "other products")  # the last block
+    after = ("norms", "other activations")  # the last block
     found = sum(int(line.bytes) for line in lines if line.what not in after)
     # Bloom's scores are added to its positions and its mask while queries, keys and values are
     # still one tensor.

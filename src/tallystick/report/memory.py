@@ -44,12 +44,12 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         )
         _show_room(answer.device, out, lead)
     out.print()
-    draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines]), out, style=style)
+    draw(_sizes("part", [(line.label, line.bytes) for line in answer.lines]), out, style=style)
     out.print()
     draw(_sizes("at", [(phase.phase, phase.bytes) for phase in answer.phases]), out, style=style)
     out.print()
     for line in answer.lines if explain else ():
-        out.print(Text(f"{lead}{line.what} = {line.formula}{_from(line)}"))
+        out.print(Text(f"{lead}{line.label} = {line.formula}{_from(line)}"))
     for note in answer.notes:
         out.print(Text(f"{lead}note: {note}", style="dim"))
 

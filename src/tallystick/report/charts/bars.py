@@ -55,7 +55,7 @@ def _parts(answer: Memory, phase: str) -> list[Segment]:
     segments, there = [], 0
     for line in answer.lines:
         if line.part in PHASES[answer.mode][phase] and line.bytes:
-            segments.append(Segment(line.part, there, there + line.bytes, f"{line.what}: {in_giga(line.bytes)}"))
+            segments.append(Segment(line.part, there, there + line.bytes, f"{line.label}: {in_giga(line.bytes)}"))
             there += line.bytes
     return segments
 

@@ -330,7 +330,7 @@ def _router(routing: Routing, step: Step) -> tuple[int, int]:
 
 def _projection(projection: Projection, step: Step, shares_input: bool) -> Bytes:
     """Return the bytes of the product's input."""
-    return {"other products": step.tokens * projection.reads * step.width}
+    return {"other activations": step.tokens * projection.reads * step.width}
 
 
 def _dropout(dropout: Dropout, step: Step, shares_input: bool) -> Bytes:
