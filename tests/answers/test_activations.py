@@ -237,7 +237,7 @@ def test_a_block_computed_again_is_what_one_more_layer_keeps(model_type, attenti
         attention=attention,
         recompute="full",
     )
-    assert [line.bytes for line in lines if line.what == "one layer computed again"] == [three - two]
+    assert [line.bytes for line in lines if line.what == "one layer, recomputed"] == [three - two]
 
 
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])

@@ -319,7 +319,7 @@ def test_a_quantised_cache_has_scales():
     """
     answer = tallystick.memory("llama-3-8b", sequence=4096, kv_dtype="int4").to_dict()
     assert answer["kv_cache_bytes"] == 4096 * 2 * 32 * 8 * 128 * 9 // 16
-    assert any("wait in bfloat16" in note for note in answer["notes"])
+    assert any("stay in bfloat16" in note for note in answer["notes"])
 
 
 def test_a_checkpoint_is_described_by_the_config_beside_it(tmp_path):

@@ -195,7 +195,7 @@ def test_equal_matrices_of_a_file_without_a_config(tmp_path, capsys):
     answer = ties(path)
     assert [(set(group.names), group.relation) for group in answer.groups] == [({WTE, HEAD}, "copied")]
     assert (answer.verdict, [problem.code for problem in answer.problems]) == ("lost", ["lost-tie"])
-    assert "640 bytes twice" in answer.problems[0].message
+    assert "640 duplicate bytes" in answer.problems[0].message
     assert main(["ties", str(path)]) == 1
     assert f"{path}: lost" in capsys.readouterr().out
     assert ties(stored(tmp_path / "b.pt", embedding + 1)).verdict == "unknown"

@@ -238,7 +238,7 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
         ),
         ("longcat_flash", {"moe_topk": 12}, r"moe_topk = 12 is more than n_routed_experts \+ zero_expert_num = 11"),
         ("cohere2_moe", {"first_k_dense_replace": 5}, "first_k_dense_replace = 5 is more than num_hidden_layers = 4"),
-        ("minimax_m3_vl_text", {"moe_layer_freq": [1]}, "what marks mlp_layer_types is"),
+        ("minimax_m3_vl_text", {"moe_layer_freq": [1]}, "the mask for mlp_layer_types is"),
         ("minimax_m3_vl_text", {"sparse_attention_config": 1}, "sparse_attention_config is 1, expected a dictionary"),
         (
             "cohere_compass_text",

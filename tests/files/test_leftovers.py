@@ -89,7 +89,7 @@ def test_what_a_running_process_writes_stays_until_it_is_killed(tmp_path: Path) 
 
 
 def test_of_two_that_write_one_name_the_second_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="exists already"), atomic_folder(tmp_path / "out"):
+    with pytest.raises(BadInput, match="already exists"), atomic_folder(tmp_path / "out"):
         written(tmp_path)
     assert os.listdir(tmp_path) == ["out"]
     assert (tmp_path / "out" / "whole.txt").exists()

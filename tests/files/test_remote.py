@@ -386,7 +386,7 @@ MISBEHAVING = {
     endless: "the host does not support byte ranges, and the file has more than 16,000,000 bytes",
     endless_piece: "the header claims 18,446,744,073,709,551,615 bytes",
     short: "the host stopped after 100 bytes, with 65,436 missing",
-    quietly_short: "of the 65,536 bytes from 0 on only 100 came",
+    quietly_short: "only 100 of the 65,536 bytes from byte 0 arrived",
     whole_and_short: "the host stopped after 80,000 bytes, with 10,000 missing",
     other_piece: "asked for 65,536 bytes from byte 0, and answers 'bytes 100-199/1000000'",
     no_piece: "asked for a byte range, and answers 206 without one",
@@ -598,8 +598,8 @@ def test_a_folder_of_a_bucket_is_counted_as_a_folder(bucket: Bucket, folder: Pat
 
 def test_what_a_bucket_refuses_is_told(bucket: Bucket, capsys: pytest.CaptureFixture[str]) -> None:
     bucket.pipe_file("/bucket/secret/config.json", b"{}")
-    assert refused("s3://bucket/none/config.json", capsys) == "s3://bucket/none/config.json is not there"
-    assert refused("s3://bucket/none", capsys) == "s3://bucket/none is not there"
+    assert refused("s3://bucket/none/config.json", capsys) == "s3://bucket/none/config.json was not found"
+    assert refused("s3://bucket/none", capsys) == "s3://bucket/none was not found"
     said = refused("s3://bucket/secret/config.json", capsys)
     assert said == "s3://bucket/secret/config.json cannot be read with your credentials: Access Denied"
 

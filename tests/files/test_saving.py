@@ -26,7 +26,7 @@ def decoder():
 def test_a_folder_that_exists_is_not_overwritten(decoder, tmp_path):
     save_pretrained(decoder, tmp_path / "out")
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    with pytest.raises(BadInput, match="exists already"):
+    with pytest.raises(BadInput, match="already exists"):
         save_pretrained(Decoder.of(decoder.config.origin), tmp_path / "out")
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     assert os.listdir(tmp_path) == ["out"]

@@ -96,7 +96,7 @@ def test_shards_of_several_ranks_are_one_tensor(tmp_path: Path, protocol: int):
         ({"w": TensorStorageMetadata(None, torch.Size((1,)), None)}, {}, "has no list of shards"),
         ({}, {}, "it holds no tensors"),
         ({"step": BytesStorageMetadata()}, {}, "it holds no tensors"),
-        ({"a": ROWS, "a.b": ROWS}, {"paths": {"a.b": ("a", "b"), "a": ("a",)}}, "inside another"),
+        ({"a": ROWS, "a.b": ROWS}, {"paths": {"a.b": ("a", "b"), "a": ("a",)}}, "nested in another"),
         ({"a": ROWS, "b": ROWS}, {"paths": {"a": ("model", "w"), "b": ("model", "w")}}, "two tensors named 'w'"),
         ({"a": ROWS}, {"paths": {"a": ("model",) * 100}}, "nests more than 32 dictionaries"),
         ({"w": ROWS}, {"places": {MetadataIndex("w"): _StorageInfo("../secret", 0, 1)}}, "'../secret', which is not a name in its own folder"),

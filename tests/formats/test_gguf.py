@@ -116,7 +116,7 @@ def test_parts_are_one_model_whichever_is_named(tmp_path: Path):
     assert "one of 2 parts, of which 1 are missing from its folder: 'a-00002-of-00002.gguf'" in refusal(
         tmp_path / "a-00001-of-00002.gguf"
     )
-    assert noted(count(tmp_path / "b.gguf"), "one of 2 parts, alone")
+    assert noted(count(tmp_path / "b.gguf"), "only one of 2 parts")
 
 
 def test_a_folder_of_several_models_asks_which(tmp_path: Path):
@@ -226,7 +226,7 @@ BROKEN = {
     "a list of too many words": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 8, 2**50)), "takes more than 10,000,000 steps"),
     "a list of lists": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 9, 3)), "neither text nor numbers"),
     "an unknown type of value": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 13, 8, 3)), "has the unknown type 13"),
-    "an unknown type": (gguf({"a": ((8, 32), MXFP4)}, LLAMA).replace(struct.pack("<I", 39), struct.pack("<I", 38)), "ggml's type 38, which is not known"),
+    "an unknown type": (gguf({"a": ((8, 32), MXFP4)}, LLAMA).replace(struct.pack("<I", 39), struct.pack("<I", 38)), "the unknown ggml type 38"),
     "a row that is no whole block": (gguf({"a": ((8, 33), Q4_0)}, LLAMA), "rows of 33 elements, and q4_0 packs 32 together"),
     "five dimensions": (gguf({"a": ((1,) * 5, F32)}, LLAMA), "has 5 dimensions, more than the 4"),
     "a shape beyond 2^63": (gguf({"a": ((2**40, 2**40), F32)}, LLAMA, data=False)[:400], "more than 2.63 elements"),

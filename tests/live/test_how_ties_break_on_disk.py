@@ -152,7 +152,7 @@ def test_shared_memory_is_refused_and_cloned_into_a_duplicate(folder, tmp_path):
 
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     save_file(state, folder / "model.safetensors", {"format": "pt"})
-    assert f"{4 * SIZE:,} bytes twice" in named_in(folder, "duplicate-in-file").message
+    assert f"{4 * SIZE:,} duplicate bytes" in named_in(folder, "duplicate-in-file").message
     out = fixed(folder)
     assert load_file(out / "model.safetensors").keys() == state.keys() - {HEAD}
     assert torch.equal(logits(reloaded(out)[0]), logits(model))

@@ -139,5 +139,5 @@ def test_a_text_that_spells_a_special_token_out_is_a_text():
 def test_weights_that_are_no_numbers_are_said():
     decoder, tokenizer = indifferent(257, Tokenizer.bytes())
     torch.nn.init.constant_(decoder.norm.weight, torch.nan)
-    with pytest.raises(BadInput, match="not numbers"):
+    with pytest.raises(BadInput, match="are NaN"):
         evaluate.evaluate(decoder, tokenizer, "abc")

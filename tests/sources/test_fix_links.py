@@ -106,7 +106,7 @@ def test_what_takes_the_name_meanwhile_stays(folder, capsys, monkeypatch):
     write_config = repair._write_config
     monkeypatch.setattr(repair, "_write_config", lambda *rest, **more: (out.mkdir(), write_config(*rest, **more)))
     assert main(["ties", str(folder), "--fix", str(out), "--as", "tied"]) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert sorted(os.listdir(folder.parent)) == ["ck", "out"]
     assert os.listdir(out) == []
 
@@ -124,7 +124,7 @@ LINKS = {
     "the folder above": ("..", f"holds 'x', a link to '..' {OUTSIDE}"),
     "a folder in it": ("sub", "holds 'x', a link to 'sub', which is a folder"),
     "out and in again": ("../ck/../secret", OUTSIDE),
-    "nothing": ("nothing", "holds 'x', a link to 'nothing', which is not there"),
+    "nothing": ("nothing", "holds 'x', a link to 'nothing', which does not exist"),
     "out through a link": ("y/secret", f"holds 'x', a link to 'y/secret' {OUTSIDE}"),
     "a blob of no cache": ("../../blobs/" + "0" * 64, OUTSIDE),
     "a name that is long": ("../" + "n" * 200, OUTSIDE),

@@ -528,7 +528,7 @@ def says(text: str, kind: str = "nf4") -> Callable[[Stored], object]:
         ("bitsandbytes nf4", says('{"shape": [8, 8], "blocksize": 64}'), "packed values, but its quant_state says"),
         ("bitsandbytes nf4", says('{"shape": [-8, -8], "blocksize": 64}'), "gives the shape"),
         ("bitsandbytes nf4", says('{"shape": "8", "blocksize": 64}'), "gives the shape"),
-        ("bitsandbytes nf4", lambda stored: stored.pop("weight.absmax"), "absmax' is not there"),
+        ("bitsandbytes nf4", lambda stored: stored.pop("weight.absmax"), "absmax' is missing"),
         ("bitsandbytes int8", reshaped("SCB", 5), "SCB' of shape"),
         ("pack-quantized 4", reshaped("weight_scale", 5, 5), "weight_scale' of shape"),
         (
@@ -554,7 +554,7 @@ def says(text: str, kind: str = "nf4") -> Callable[[Stored], object]:
         ("VPTQ", reshaped("perm", 7), "perm' of shape"),
         ("VPTQ", reshaped("indices", 1, 7, 7), "indices' of shape"),
         ("HIGGS 4", reshaped("scales", 7, 2), "scales' of shape"),
-        ("HIGGS 4", lambda stored: stored.pop("tables"), "tables' is not there"),
+        ("HIGGS 4", lambda stored: stored.pop("tables"), "tables' is missing"),
         ("SpQR", reshaped("dense_weights", 7, 7), "dense_weights' of shape"),
         ("EXL2", reshaped("q_scale", 1, 7), "q_scale' of shape"),
         ("EXL3", reshaped("svh", 7), "svh' of shape"),

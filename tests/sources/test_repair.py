@@ -117,7 +117,7 @@ def test_what_is_refused(folders, capsys):
     path.write_text(json.dumps({**json.loads(path.read_text()), "tie_word_embeddings": False}))
     folders[1].mkdir()
     assert fix(*folders) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert os.listdir(folders[1]) == []
     assert fix(folders[0] / "model.safetensors", folders[1] / "x") == 2
     assert "is not a folder" in capsys.readouterr().err

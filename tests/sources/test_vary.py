@@ -314,7 +314,7 @@ def plain(d: int = 4) -> nn.Module:
         (
             never,
             {"d": (2, 9)},
-            "never fails at all the first 5 points: never raised RuntimeError: no model today.*it must build under torch",
+            "never fails at all of the first 5 points: never raised RuntimeError: no model today.*it must build under torch",
         ),
         (plain, {"e": (2, 9)}, "plain takes no argument 'e'"),
         (plain, {"d": (2, 3)}, "holds 2 of the 3 values"),

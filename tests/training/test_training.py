@@ -288,9 +288,9 @@ def test_recomputed_activations_give_the_same_weights(tmp_path):
     [
         ({"sequence": 65}, "sequence 65 is longer than the 64 positions of the model"),
         ({"model.vocab_size": 100}, "the embedding has 100 rows, but the tokenizer has 257 entries"),
-        ({"device": "cuda:7"}, "device 'cuda:7' is not there"),
+        ({"device": "cuda:7"}, "no device 'cuda:7'"),
         ({"device": "gpu"}, "no device 'gpu': PyTorch .* has cpu"),
-        ({"device": "meta"}, "device 'meta' is not there"),
+        ({"device": "meta"}, "no device 'meta'"),
         ({"model.num_attention_heads": 3}, "^model.hidden_size = 32 is not divisible by num_attention_heads = 3"),
         ({"model.hidden": 3}, "no key 'hidden' to set"),
         ({"source": "lama"}, "there is no preset or file 'lama'"),

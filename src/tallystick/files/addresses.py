@@ -244,7 +244,7 @@ class _Bucket:
         except BadInput as error:
             raise BadInput(f"{what}: {error}", code=error.code) from None
         except FileNotFoundError:
-            raise NotThere(f"{what} is not there") from None
+            raise NotThere(f"{what} was not found") from None
         except TimeoutError:
             raise BadInput(f"{what}: the store did not answer in time", code="unreachable") from None
         except Exception as error:

@@ -241,7 +241,7 @@ def _lost(ledger: Ledger, group: Group, remedy: str) -> Problem:
     """Return the problem of equal matrices if nothing says whether they should be tied."""
     first, strays = _parted(ledger, group)
     others, are = " and ".join(strays), "is" if len(strays) == 1 else "are"
-    equal = "equal to" if group.relation == "copied" else "equal up to the dtype to"
+    equal = "equal to" if group.relation == "copied" else "equal (except for the dtype) to"
     live = ledger.kind == "module"
     cost = (
         f"+{group.parameters:,}; they will diverge in training" if live else f"{group.wasted_bytes:,} duplicate bytes"
