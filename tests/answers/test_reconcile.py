@@ -154,13 +154,17 @@ def test_a_claim_far_off_names_the_models_that_it_fits():
     answer = tallystick.reconcile("llama-2-7b", "163M")
     found = [(one.name, one.what, one.value) for one in answer.presets]
     assert ("gpt2", "with the tied head counted twice", 163_037_184) in found
-    assert "163M is gpt2 with the tied head counted twice (163,037,184)" in answer.answer
+    assert answer.answer.startswith(
+        "163M is not a way of counting llama-2-7b (6,738,415,616 parameters). Is it another model:"
+        " gpt2 with the tied head counted twice (163,037,184)"
+    )
     answer = tallystick.reconcile("llama-2-7b", "124M")
     assert [(one.name, one.what) for one in answer.presets] == [("gpt2", "")]
-    assert "124M is gpt2 (124,439,808)" in answer.answer
+    assert answer.answer.endswith("Is it another model: gpt2 (124,439,808)?")
     names = [one.name for one in tallystick.reconcile("llama-2-7b", "8B").presets]
     assert names[:2] == ["llama-3-8b", "llama-3.1-8b"]  # 8.03 billion each: the nearest first
     assert tallystick.reconcile("gpt2", "117M").presets == ()  # it is known whose figure that is
+    assert tallystick.reconcile("gpt2", "3").answer.endswith("124,439,808 parameters). Is it another model?")
     assert tallystick.reconcile("gpt2", "124M").presets == ()
 
 
