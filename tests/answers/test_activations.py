@@ -370,13 +370,13 @@ def test_endless_layers_take_no_memory():
         {line.what: line.bytes for line in saved(ledger, 1, length, dtype="bfloat16")} for length in (4095, 4096)
     )
     assert once["mlp"] == 10**12 * 4095 * (4096 + 4 * 22016) * 2
-    assert "masks of windows" not in once
-    assert twice["masks of windows"] == half * 4096 * (4096 + (32 - 8) * 256) * 2
+    assert "window masks" not in once
+    assert twice["window masks"] == half * 4096 * (4096 + (32 - 8) * 256) * 2
 
 
 def test_kernels_that_cap_scores_take_a_window_without_a_mask():
     lines = saved(tallystick.count("gemma-2-9b"), 1, 8192, dtype="bfloat16")
-    assert "masks of windows" not in {line.what for line in lines}
+    assert "window masks" not in {line.what for line in lines}
 
 
 def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():

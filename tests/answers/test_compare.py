@@ -443,7 +443,7 @@ def image_model() -> nn.Module:
 
 @pytest.mark.parametrize("other", [image_model, lambda: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))])
 def test_two_models_with_nothing_in_common_are_said_to_be_so(other):
-    with pytest.raises(BadInput, match="have nothing in common"):
+    with pytest.raises(BadInput, match="have no tensors in common"):
         tallystick.compare(gpt2(), other())
 
 

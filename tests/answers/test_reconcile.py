@@ -436,11 +436,11 @@ def test_a_claim_stands_for_what_rounds_to_it(text, low, high):
 
 
 REFUSED = [
-    ("abc", "no number"), ("12Q", "no number"), ("", "no number"), ("-5", "no number"), ("nan", "no number"), ("inf", "no number"),
-    ("8x7B", "no number"), ("6,7B", "no number"), ("1,24M", "no number"), ("1e9B", "no number"), ("１２M", "no number"),
-    ("9" * 10_000, "no number"), ("M" * 10_000, "no number"), ("1\n2M", "no number"), (".", "no number"), ("e5", "no number"),
+    ("abc", "is not a parameter count"), ("12Q", "is not a parameter count"), ("", "is not a parameter count"), ("-5", "is not a parameter count"), ("nan", "is not a parameter count"), ("inf", "is not a parameter count"),
+    ("8x7B", "is not a parameter count"), ("6,7B", "is not a parameter count"), ("1,24M", "is not a parameter count"), ("1e9B", "is not a parameter count"), ("１２M", "is not a parameter count"),
+    ("9" * 10_000, "is not a parameter count"), ("M" * 10_000, "is not a parameter count"), ("1\n2M", "is not a parameter count"), (".", "is not a parameter count"), ("e5", "is not a parameter count"),
     ("1e999", "more than 10^18"), ("1e19", "more than 10^18"), ("9999999T", "more than 10^18"), ("1e-999", "less than one"),
-    ("124.4", "part of a parameter"), ("1.23456789012B", "part of a parameter"), ("0", "a claim must be above 0"), ("0.0M", "a claim must be above 0"),
+    ("124.4", "is not a whole number"), ("1.23456789012B", "is not a whole number"), ("0", "a claim must be above 0"), ("0.0M", "a claim must be above 0"),
 ]  # fmt: skip
 
 

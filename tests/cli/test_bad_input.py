@@ -239,7 +239,7 @@ def test_a_folder_with_nothing_to_count(refused: Refused):
 def test_other_weights_are_not_read(refused: Refused, name: str):
     Path(name).write_bytes(b"PK\3\4" + bytes(range(256)))
     line = refused("count", name)
-    assert line.startswith(f"{name}: {Path(name).suffix} files are not read")
+    assert line.startswith(f"{name}: {Path(name).suffix} files are not supported")
     assert "config.json" in line
 
 

@@ -143,7 +143,7 @@ def test_what_is_asked_of_a_count_can_be_asked_of_it(tmp_path: Path):
     assert tallystick.memory(path, dtype="float16").to_dict()["weights_bytes"] == 2 * LLAMA_TOTAL
     other = written(tmp_path / "b.gguf", llama(), LLAMA)
     assert tallystick.compare(path, other).gap == EMBEDDING
-    assert "output.weight is not tied to token_embd.weight as it is in" in tallystick.compare(path, other).sentence
+    assert "output.weight is not tied to token_embd.weight, unlike in" in tallystick.compare(path, other).sentence
 
 
 # -- the peers' own library -----------------------------------------------------------------------
@@ -218,7 +218,7 @@ BROKEN = {
     "a key twice": (gguf(ONE, {"a.b": 1, "a.c": 1}).replace(b"a.c", b"a.b"), "has the key 'a.b' twice"),
     "tensors beyond count": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 2**64 - 1, 4)), "too many for a file of 1,312 bytes"),
     "keys beyond count": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 1, 2**63)), "too many for a file of 1,312 bytes"),
-    "more tensors": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 9, 4)), "is cut off|dimensions|type|bytes|overlaps"),
+    "more tensors": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 9, 4)), "is truncated|dimensions|type|bytes|overlaps"),
     "a text beyond the file": (patched(SOUND, text("llama"), struct.pack("<Q", 2**62) + b"llama"), "'general.architecture' would end"),
     "a key beyond the file": (patched(SOUND, text("llama.block_count"), struct.pack("<Q", 60000)), "a key of the metadata would end"),
     "a long key": (patched(SOUND, text("llama.block_count"), struct.pack("<Q", 2**40)), "has 1,099,511,627,776 bytes, more than 65,536"),
@@ -235,8 +235,8 @@ BROKEN = {
     "no data": (gguf(ONE, LLAMA, data=False), "but the file has .*: it is truncated"),
     "an alignment of zero": (gguf(ONE, {"general.alignment": 0}), "general.alignment is 0"),
     "an alignment that is none": (gguf(ONE, {"general.alignment": 24}), "general.alignment is 24"),
-    "an alignment that is a word": (gguf(ONE, {"general.alignment": "x"}), "general.alignment is of the type 8, expected 4"),
-    "an alignment that is a flag": (gguf(ONE, {"general.alignment": True}), "general.alignment is of the type 7"),
+    "an alignment that is a word": (gguf(ONE, {"general.alignment": "x"}), "general.alignment has the type 8, expected 4"),
+    "an alignment that is a flag": (gguf(ONE, {"general.alignment": True}), "general.alignment has the type 7"),
     "another file": (b"not a model at all" * 9, "is not a GGUF file: it begins with b'not '"),
     "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "is a Git LFS pointer"),
 }  # fmt: skip

@@ -230,7 +230,7 @@ def test_names_that_no_rule_knows():
     assert done.names == ("table.weight", "to_words.weight")
     model = Plain("a", "b", tie=False)
     model.extra = nn.Linear(3, 7, bias=False)
-    with pytest.raises(BadInput, match=r"several tensors of Plain could be meant \(b\.weight, extra\.weight\)"):
+    with pytest.raises(BadInput, match=r"several tensors of Plain could be tied \(b\.weight, extra\.weight\)"):
         retie(model)
     with pytest.raises(NotTied) as error:
         assert_tied(model, "a.weight", "extra.weight")
@@ -515,7 +515,7 @@ def test_two_parameters_on_one_memory_and_strangers():
     retie(model)  # and forgets the optimizer
     (finding, _) = check_optimizer(model, optimizer)
     assert finding.code == "not-in-model"
-    assert "group 0 holds 1 Parameters that the model does not ((7, 3))" in finding.message
+    assert "group 0 holds 1 Parameters missing from the model ((7, 3))" in finding.message
 
 
 # -- the door -------------------------------------------------------------------------------------

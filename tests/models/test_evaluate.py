@@ -128,7 +128,7 @@ def test_bytes_that_are_no_text_need_a_tokenizer_of_bytes():
 
 
 def test_ids_without_a_row_are_refused():
-    with pytest.raises(BadInput, match="the id 195, and the embedding has rows for 0 to 99"):
+    with pytest.raises(BadInput, match="the id 195, but the embedding has rows for 0 to 99"):
         evaluate.evaluate(*indifferent(100, Tokenizer.bytes()), "aé")
 
 

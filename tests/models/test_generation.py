@@ -165,7 +165,7 @@ def test_characters_wait_for_all_of_their_bytes():
         ([], 1, "there is no prompt"),
         ([[]], 1, "the prompt is empty"),
         ([[1], []], 1, "prompt 2 is empty"),
-        ([[1, VOCABULARY]], 1, f"the id {VOCABULARY}, and the embedding has rows for 0 to {VOCABULARY - 1}"),
+        ([[1, VOCABULARY]], 1, f"the id {VOCABULARY}, but the embedding has rows for 0 to {VOCABULARY - 1}"),
         ([[1] * 2049], 1, "2,049 tokens, more than the model's 2,048 positions"),
         ([[1] * 2000], 50, "at most 49 tokens can follow, not 50"),
         ([[1]], 0, "tokens is 0"),

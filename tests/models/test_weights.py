@@ -264,7 +264,7 @@ def test_a_tokenizer_with_more_ids_than_rows_is_refused(tied_llama):
     assert load_pretrained(tied_llama)
     tokenizer["added_tokens"] = [{"id": VOCABULARY, "content": "<pad>"}]
     (tied_llama / "tokenizer.json").write_text(json.dumps(tokenizer))
-    assert "the ids of tokenizer.json end at 97, and the embedding has 97 rows" in refused(tied_llama)
+    assert "the ids of tokenizer.json end at 97, but the embedding has 97 rows" in refused(tied_llama)
 
 
 def test_a_folder_without_weights_or_config_is_refused(tmp_path, tied_llama):

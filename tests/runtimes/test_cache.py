@@ -72,7 +72,7 @@ def test_layers_alike_are_one_line_and_their_states_do_not_grow_with_the_sequenc
 def test_a_model_without_attention_has_a_cache_that_no_token_adds_to():
     answer = tallystick.memory({"model_type": "bamba", **MAMBA, "num_hidden_layers": 2}, sequence=10**6)
     assert answer.per_token == 0
-    assert not any("no cache is counted" in note for note in answer.notes)
+    assert not any("no KV cache is counted" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize(

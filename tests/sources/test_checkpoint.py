@@ -318,7 +318,7 @@ def test_disagreements_are_named(tmp_path: Path):
     }
     assert ledger.total == LLAMA_UNTIED - 96 + 8 + 8 + 8
     assert ledger.to_dict()["mismatches"] == {kind: list(found) for kind, found in ledger.mismatches.items()}
-    for words in ("1 tensor is described", "2 tensors are stored but not in", "1 tensor is of another shape"):
+    for words in ("1 tensor is in the config but missing", "2 tensors are stored but not in", "1 tensor is of another shape"):
         assert noted(ledger, words)
 
 

@@ -394,7 +394,7 @@ def test_reconcile_speaks_of_no_files_where_there_are_none():
         ({"quant_method": "compressed-tensors"}, "weights"),
         ({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"}, "W4A8_AWQ"),
         ({"quant_method": "torchao", "quant_type": "fpx"}, "fpx"),
-        ({"bits": 4}, "from a config alone"),
+        ({"bits": 4}, "unknown without the weights"),
     ],
 )
 def test_what_is_not_stated_is_said_and_counted_in_the_dtype(told: dict[str, Any], words: str):

@@ -207,7 +207,7 @@ def test_a_config_with_other_values_is_shown_in_short(begun):
     said["config"]["k\n" * 2000] = "v" * 100_000
     path.write_text(json.dumps(said))
     sealed(newest(begun))
-    assert "is of a run with" in resumed(begun)
+    assert "is from a run with" in resumed(begun)
 
 
 def test_any_log_is_gone_on_with_or_refused_in_a_line(begun):

@@ -54,7 +54,7 @@ def test_whole_numbers_are_integers_however_they_are_written():
         ({"validation": 1.5}, "validation is 1.5, expected a share from 0 to 1"),
         ({"eval_batches": 0}, "eval_batches is 0, expected 1 or more"),
         ({"seed": -1}, "seed is -1, expected 0 to 4294967295"),
-        ({"batch": 8, "accumulate": 3}, "batch 8 cannot be read in 3 equal parts"),
+        ({"batch": 8, "accumulate": 3}, "batch 8 is not divisible by accumulate 3"),
     ],
 )
 def test_what_makes_no_run_is_refused(settings, message):

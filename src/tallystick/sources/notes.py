@@ -116,7 +116,7 @@ def mismatch_notes(mismatches: Mapping[str, list[str]]) -> list[str]:
     said = {
         "missing": "in the config but missing",
         "unexpected": "stored but not in the config",
-        "misshaped": "with another shape than in the config",
+        "misshaped": "of another shape than in the config",
     }
     return [
         f"{_counted(len(names), 'tensor')} {said[kind]}: {'; '.join(names[:3])}" + ("; …" if len(names) > 3 else "")
