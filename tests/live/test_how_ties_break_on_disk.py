@@ -283,7 +283,7 @@ def test_rows_that_pad_the_vocabulary_are_told(folder):
     model.resize_token_embeddings(101, pad_to_multiple_of=64)
     model.save_pretrained(folder)
     assert any(
-        note == f"{WTE} has 128 rows, but the ids of tokenizer.json end at 100: 27 extra rows ((216 parameters)"
+        note == f"{WTE} has 128 rows, but the ids of tokenizer.json end at 100: 27 extra rows (216 parameters)"
         " that no token uses (padding)"
         for note in count(folder).notes
     )

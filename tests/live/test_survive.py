@@ -306,7 +306,7 @@ def test_a_model_that_takes_more_than_token_ids_is_looked_at_without_gradients()
             {},
             "rank_tasks:ONE returns the same module each time: name a function that builds a new one",
         ),
-        ("gpt3", {}, "there is no preset or file 'gpt3'; nearest: gpt2"),
+        ("gpt3", {}, "no preset or file 'gpt3'; nearest: gpt2"),
         ("gpt2", {"n_lyer": 2}, "gpt2 has no key 'n_lyer' to set; nearest: n_layer"),
         ("palm-8b", {}, "palm-8b: neither tallystick nor transformers"),
         ("model.safetensors", {}, "model.safetensors has weights but no config: name the folder with its config.json"),

@@ -216,7 +216,7 @@ def test_a_head_of_another_shape_cannot_be_the_tied_one(tmp_path: Path):
     ledger = count(tmp_path)
     assert ledger.total == LLAMA_BODY + 160 + 24 * 8
     assert ledger.ties == ()
-    assert ledger.mismatches == {"misshaped": ("lm_head.weight: (24, 8), but ( in the config20, 8)",)}
+    assert ledger.mismatches == {"misshaped": ("lm_head.weight: (24, 8), but (20, 8) in the config",)}
 
 
 def test_a_tied_embedding_that_is_not_stored(tmp_path: Path):
@@ -314,11 +314,15 @@ def test_disagreements_are_named(tmp_path: Path):
     assert {kind: set(found) for kind, found in ledger.mismatches.items()} == {
         "missing": {"model.layers.1.mlp.up_proj.weight"},
         "unexpected": {"model.layers.0.self_attn.q_proj.bias", "value_head.weight"},
-        "misshaped": {"model.layers.2.mlp.down_proj.weight: (8, 13), but ( in the config8, 12)"},
+        "misshaped": {"model.layers.2.mlp.down_proj.weight: (8, 13), but (8, 12) in the config"},
     }
     assert ledger.total == LLAMA_UNTIED - 96 + 8 + 8 + 8
     assert ledger.to_dict()["mismatches"] == {kind: list(found) for kind, found in ledger.mismatches.items()}
-    for words in ("1 tensor is in the config but missing", "2 tensors are stored but not in", "1 tensor is of another shape"):
+    for words in (
+        "1 tensor is in the config but missing",
+        "2 tensors are stored but not in",
+        "1 tensor is of another shape",
+    ):
         assert noted(ledger, words)
 
 

@@ -295,7 +295,11 @@ def test_a_config_is_pasted(opened):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("hello", "config.json is not JSON"), ("[" * 90_000, "nested too deeply"), ("x" * 1_000_001, "allowed for a config")],
+    [
+        ("hello", "config.json is not JSON"),
+        ("[" * 90_000, "nested too deeply"),
+        ("x" * 1_000_001, "allowed for a config"),
+    ],
 )
 def test_rubbish_that_is_pasted_is_said(opened, text, words):
     page = opened()

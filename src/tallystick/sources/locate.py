@@ -168,7 +168,7 @@ def _by_word(word: str) -> Located:
         return _by_path(Path(word))
     if ADDRESS.match(word):
         raise BadInput(
-            f"no file {quoted(word)}; addresses have two slashes after the colon, as in hf://org/name",
+            f"there is no file {quoted(word)}; addresses have two slashes after the colon, as in hf://org/name",
             code="not-found",
         )
     if FACTORY.fullmatch(word):
@@ -177,12 +177,12 @@ def _by_word(word: str) -> Located:
         from tallystick.presets import PRESETS
 
         raise BadInput(
-            f"no preset or file {quoted(word)}{nearest(word, PRESETS)}; `tallystick presets` lists the names",
+            f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; `tallystick presets` lists the names",
             code="not-found",
         )
     if REPOSITORY.fullmatch(word) and not _names_a_file(word):
         raise BadInput(
-            f"no file or folder {quoted(word)}; for the hub repository write hf://{word}",
+            f"there is no file or folder {quoted(word)}; for the hub repository write hf://{word}",
             code="not-found",
         )
     return _by_path(Path(word))

@@ -50,7 +50,8 @@ def documents(data: str) -> Iterator[Document]:
         return
     if not root.is_dir():
         raise BadInput(
-            f"no file or folder {quoted(data)} to train on; {STDLIB} means Python's own library", code="not-found"
+            f"there is no file or folder {quoted(data)} to train on; {STDLIB} means Python's own library",
+            code="not-found",
         )
     if (root / "dataset_info.json").exists() or (root / "dataset_dict.json").exists():
         yield from _dataset(root)

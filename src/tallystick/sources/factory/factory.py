@@ -167,7 +167,7 @@ def _find(module_name: str, path: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise BadInput(
-                f"no module {quoted(module_name)} in {os.getcwd()} or installed",
+                f"there is no module {quoted(module_name)} in {os.getcwd()} or installed",
                 code="not-found",
             ) from None
         line = missing_line(error, f"importing {module_name}")
