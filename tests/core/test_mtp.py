@@ -48,7 +48,7 @@ def test_a_config_says_what_its_layers_add(model_type: str, data: st.DataObject)
     ledger = tallystick.count(values)
     assert ledger.total == sum(p.numel() for p in main.parameters())
     assert note(ledger) == (
-        "not part of the causal language model, so not counted: layers for multi-token prediction"
+        "not part of the causal language model, so not counted: multi-token prediction layers"
         f" ({layers}, with {own:,} additional parameters)"
     )
 
@@ -60,7 +60,7 @@ def test_nothing_is_said_where_there_are_none():
 
 def test_layers_that_nobody_described_are_said_without_a_count():
     ledger = tallystick.count(small("mistral", num_mtp_layers=2))
-    assert note(ledger).endswith(": layers for multi-token prediction (2)")
+    assert note(ledger).endswith(": multi-token prediction layers (2)")
 
 
 @pytest.fixture
