@@ -4,6 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST_WORKERS ?= auto
+# Modules are compiled once, not by each process that a test starts, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architecture architectures survival experiment clean
 
