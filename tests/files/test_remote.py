@@ -444,7 +444,7 @@ def test_a_host_that_sends_byte_after_byte_is_given_up(
 ) -> None:
     monkeypatch.setattr(http, "DEADLINE", 0)
     host.files["/config.json"] = json.dumps(CONFIG).encode()
-    assert "in total" in refused(f"{host.address}/config.json", capsys)
+    assert "still sending its answer" in refused(f"{host.address}/config.json", capsys)
 
 
 @pytest.mark.parametrize(
@@ -647,8 +647,8 @@ def test_a_store_without_its_package_says_which(
         ("hf:org", "addresses have two slashes after the colon"),
         ("org/name", "no file or folder 'org/name'; for the hub repository write hf://org/name"),
         ("https://", "'https://' is not the address of a file"),
-        ("https://host:port/config.json", "is not a file"),
-        ("https://host/con fig.json", "is not a file"),
+        ("https://host:port/config.json", "is not the address of a file"),
+        ("https://host/con fig.json", "is not the address of a file"),
         ("https://host/folder/", "folders on the web cannot be listed"),
         ("https://host/folder", "https://host/folder cannot be listed: name a file"),
         ("https://me:secret@host/config.json", "an address of host with a password is refused, because"),

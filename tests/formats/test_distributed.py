@@ -104,7 +104,7 @@ def test_shards_of_several_ranks_are_one_tensor(tmp_path: Path, protocol: int):
         ({"w": ROWS}, {"places": {MetadataIndex("w"): _StorageInfo("__9_0.distcp", 0, 1)}}, "'__9_0.distcp' is missing from its folder"),
         ({"w": ROWS}, {"places": {MetadataIndex("w"): _StorageInfo("__0_0.distcp", 60, 41)}}, "ends at byte 101 of '__0_0.distcp', which has 100"),
         ({"w": ROWS}, {"places": {MetadataIndex("w"): _StorageInfo("__0_0.distcp", 0, 10**5000)}}, "does not name a shard's file"),
-        ({"w": ROWS}, {"places": {"w": "here"}}, "no _StorageInfo"),
+        ({"w": ROWS}, {"places": {"w": "here"}}, "lacks a _StorageInfo"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(tmp_path: Path, tensors: dict[str, Any], more: dict[str, Any], message: str):

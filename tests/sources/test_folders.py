@@ -332,7 +332,7 @@ def test_an_index_with_the_marks_of_a_merge(tmp_path: Path, capsys: pytest.Captu
     said = refused(capsys, "count", str(tmp_path))
     assert "index.json is not JSON: unresolved merge conflict '<<<<<<< HEAD' in line 1" in said
     index.write_text(f"{told}\n=======\n{told}\n")
-    assert "left '=======' in line" in refused(capsys, "count", str(tmp_path))
+    assert "merge conflict '=======' in line" in refused(capsys, "count", str(tmp_path))
 
 
 def test_an_index_of_two_documents_is_refused_where_the_second_begins(
@@ -348,17 +348,17 @@ def test_an_index_of_two_documents_is_refused_where_the_second_begins(
 ADAPTERS: dict[str, tuple[Any, str]] = {
     "LoRA": (
         lambda: peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"]),
-        "a PEFT adapter (LORA), rank 4 on q_proj (v_proj, 6 modules), for 'somebody/base' (base model not counted)",
+        "a PEFT adapter (LORA), rank 4 on q_proj, v_proj (6 modules), for 'somebody/base' (base model not counted)",
     ),
     "LoRA of two ranks": (
         lambda: peft.LoraConfig(r=4, rank_pattern={"v_proj": 2}, target_modules=["q_proj", "v_proj"]),
-        "of rank 2, 4 on q_proj, v_proj, 6 modules",
+        "rank 2, 4 on q_proj, v_proj (6 modules)",
     ),
     "LoRA and a whole head": (
         lambda: peft.LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["lm_head"]),
         "complete tensors in addition: base_model.model.lm_head.weight (160 parameters)",
     ),
-    "DoRA": (lambda: peft.LoraConfig(r=4, use_dora=True, target_modules=["down_proj"]), "of rank 4 on down_proj, 3 modules"),
+    "DoRA": (lambda: peft.LoraConfig(r=4, use_dora=True, target_modules=["down_proj"]), "rank 4 on down_proj (3 modules)"),
     "IA3": (
         lambda: peft.IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
         "a PEFT adapter (IA3), for 'somebody/base'",
