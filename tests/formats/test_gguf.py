@@ -227,7 +227,7 @@ BROKEN = {
     "a list of lists": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 9, 3)), "neither text nor numbers"),
     "an unknown type of value": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 13, 8, 3)), "has the unknown type 13"),
     "an unknown type": (gguf({"a": ((8, 32), MXFP4)}, LLAMA).replace(struct.pack("<I", 39), struct.pack("<I", 38)), "the unknown ggml type 38"),
-    "a row that is no whole block": (gguf({"a": ((8, 33), Q4_0)}, LLAMA), "rows of 33 elements, and q4_0 packs 32 together"),
+    "a row that is no whole block": (gguf({"a": ((8, 33), Q4_0)}, LLAMA), "rows of 33 elements, but q4_0 packs 32 together"),
     "five dimensions": (gguf({"a": ((1,) * 5, F32)}, LLAMA), "has 5 dimensions, more than the 4"),
     "a shape beyond 2^63": (gguf({"a": ((2**40, 2**40), F32)}, LLAMA, data=False)[:400], "more than 2.63 elements"),
     "one name twice": (gguf({"a": ((8,), F32), "b": ((8,), F32)}, {}).replace(text("b"), text("a")), "two tensors have the same name"),

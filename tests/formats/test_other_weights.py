@@ -170,6 +170,6 @@ def test_a_repository_in_the_hub_s_cache_is_found_and_another_is_one_line(tmp_pa
     found = offline("somebody/small", tmp_path)
     assert found == str(snapshot)
     said = offline("somebody/else", tmp_path)
-    assert said.startswith("no folder 'somebody/else', and no hub repository could be fetched: ")
+    assert said.startswith("there is no folder 'somebody/else', and no hub repository could be fetched: ")
     assert "\n" not in said
     assert offline("no/such/folder", tmp_path) == "there is no file or folder 'no/such/folder'"
