@@ -468,7 +468,7 @@ def test_the_first_line_is_the_answer(run):
     code, out, err = run("gpt2", "gpt2", "--set-b", "tie_word_embeddings=false")
     first, blank, cause, *_ = out.splitlines()
     assert first == (
-        "B (gpt2) has 38,597,376 more parameters than A (gpt2) (163,037,184 against 124,439,808): "
+        "B (gpt2) has 38,597,376 more parameters than A (gpt2) (163,037,184 vs. 124,439,808): "
         "lm_head.weight is no longer tied to transformer.wte.weight"
     )
     assert blank == ""

@@ -280,7 +280,7 @@ def test_the_command_exits_1_when_something_contradicts(tmp_path, capsys):
     assert "no tied weights" in capsys.readouterr().out
     assert main(["ties", "gpt2", "--format", "csv"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "relation,names,meant,parameters",
+        "relation,names,expected,parameters",
         'tied,"transformer.wte.weight, lm_head.weight",yes,38597376',
     ]
 

@@ -310,7 +310,7 @@ def plain(d: int = 4) -> nn.Module:
         (late, {"d": (2, 9), "n": (1, 6)}, r"extra\.weight with d=\d, n=\d is absent"),
         (overlapping, {"d": (2, 9)}, "overlapping: b shares part of a, which has no formula"),
         (fickle, {"d": (2, 9)}, "fickle built two different models with d="),
-        (picky, {"d": (2, 90)}, r"picky builds at 2 of 89 points, with d at 4 and 8 alone.*only 4 and 8 will do"),
+        (picky, {"d": (2, 90)}, r"picky builds at 2 of 89 points, with d at 4 and 8 only.*only 4 and 8 will do"),
         (
             never,
             {"d": (2, 9)},

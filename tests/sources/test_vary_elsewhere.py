@@ -210,7 +210,7 @@ def test_strings_and_tuples_are_ranges_and_lists_are_values(given: Any, values: 
         ("true", "write true,false"),
         ("true,3", "cannot be varied over 'true,3'"),
         ([True, 3, 4], "cannot be varied over"),
-        ("2,4", "holds 2 of the 3 values"),
+        ("2,4", "has 2 values; a formula needs at least 3"),
         ("64:", "cannot be varied over '64:'"),
     ],
 )
@@ -225,7 +225,7 @@ def test_bad_arguments_are_refused_before_the_factory_is_imported(tmp_path, monk
     )
     monkeypatch.chdir(tmp_path)
     for vary, message in (
-        ({"width": "2,4"}, "holds 2 of the 3 values"),
+        ({"width": "2,4"}, "has 2 values; a formula needs at least 3"),
         ({"width": "2-4"}, "cannot be varied over"),
         ({"widht": "2:9"}, "takes no argument 'widht'; nearest: width"),
         ({"width": "2:9", "depth": "many"}, "depth cannot be varied"),
