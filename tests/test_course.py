@@ -224,6 +224,6 @@ def test_an_error_of_several_lines_is_told_in_one():
     ],
 )
 def test_models_and_flags_that_there_are_not(model, flags, words):
-    with pytest.raises(BadInput, match="unknown model|has no flag") as error:
+    with pytest.raises(BadInput, match=r"unknown model|has no flag") as error:
         judge(model, lambda: 0, **flags)
     assert words in str(error.value)

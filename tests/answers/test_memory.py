@@ -345,7 +345,7 @@ def test_what_a_bare_file_does_not_tell_is_said(tmp_path):
 
 def test_opt_has_two_rows_more_than_positions():
     assert tallystick.memory("opt-125m").sequence == 2048
-    with pytest.raises(BadInput, match="2,049 is longer than the 2,048 positions"):
+    with pytest.raises(BadInput, match="2,049 exceeds the 2,048 learned positions"):
         tallystick.memory("opt-125m", sequence=2049)
 
 

@@ -69,7 +69,7 @@ def test_the_longest_sequence_is_what_the_padding_token_leaves(model_type: str):
     assert model(torch.full((1, 16), 5)).logits.shape == (1, 16, 40)
     with pytest.raises((IndexError, RuntimeError), match=r"out of (bounds|range)"):
         model(torch.full((1, 17), 5))
-    with pytest.raises(BadInput, match="a sequence of 17 is longer than the 16 positions"):
+    with pytest.raises(BadInput, match="a sequence of 17 exceeds the 16 learned positions"):
         compute(ledger, sequence=17)
 
 

@@ -206,7 +206,7 @@ def test_strings_and_tuples_are_ranges_and_lists_are_values(given: Any, values: 
     ("given", "message"),
     [
         ((256, 512, 1024), r"a tuple means lowest, highest, step; for values write the list \[256, 512, 1024\]"),
-        ((1, 2, 4, 8), r"write the list \[1, 2, 4, 8\] for values"),
+        ((1, 2, 4, 8), r"for values write the list \[1, 2, 4, 8\]"),
         ("true", "write true,false"),
         ("true,3", "cannot be varied over 'true,3'"),
         ([True, 3, 4], "cannot be varied over"),
