@@ -306,9 +306,9 @@ def test_the_infinities_of_a_saved_config_are_read(model_type, values, tmp_path)
     assert tallystick.count(tmp_path).architecture == model_type
 
 
-def test_importing_and_counting_load_neither_torch_nor_transformers():
+def test_importing_counting_and_formulas_load_neither_torch_nor_transformers():
     code = (
-        "import sys, tallystick; tallystick.count('gpt2').to_dict(by='tensor')\n"
+        "import sys, tallystick; tallystick.count('gpt2').to_dict(by='tensor'); tallystick.formula('gpt2')\n"
         "heavy = {'torch', 'transformers', 'numpy', 'rich', 'sympy', 'pandas', 'shtab'} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )
