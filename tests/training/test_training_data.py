@@ -174,7 +174,7 @@ def test_bits_per_byte_of_a_uniform_guess_over_bytes_are_eight():
         (b"", "is empty"),
         (b"\x89PNG\x00\xff", "is not text: byte 4"),
         (b"abc\x00def", "is not text: byte 3"),
-        (b"short", "the train text has 5 tokens, fewer than sequence + 1 (16 + 1)"),
+        (b"short", r"the train text has 5 tokens, fewer than sequence \+ 1 \(16 \+ 1\)"),
     ],
 )
 def test_files_that_hold_no_text_to_train_on(tmp_path, content, message):
