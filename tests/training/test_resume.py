@@ -473,8 +473,8 @@ def with_texts(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda texts: (texts / "new.txt").write_text("new"), "it had 12 files of .* bytes, and has 13 files of"),
-        (lambda texts: (texts / "03.txt").unlink(), "it had 12 files of .* bytes, and has 11 files of"),
+        (lambda texts: (texts / "new.txt").write_text("new"), "it had 12 files of .* bytes, now 13 files of"),
+        (lambda texts: (texts / "03.txt").unlink(), "it had 12 files of .* bytes, now 11 files of"),
         (lambda texts: (texts / "03.txt").rename(texts / "3.txt"), "it had 12 files"),
         (
             lambda texts: (texts / "03.txt").write_text((texts / "03.txt").read_text().swapcase()),

@@ -188,7 +188,7 @@ def test_files_that_hold_no_text_to_train_on(tmp_path, content, message):
 def test_records_that_are_none(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "one"}\n{"txt": "two"}\n')
-    with pytest.raises(BadInput, match="line 2 has no text or content"):
+    with pytest.raises(BadInput, match="line 2 has no text in text or content"):
         list(documents(str(path)))
     path.write_text('{"text": "one"}\n{"text"\n')
     with pytest.raises(BadInput, match="line 2 is not JSON"):
@@ -196,7 +196,7 @@ def test_records_that_are_none(tmp_path):
 
 
 def test_data_that_is_not_there(tmp_path):
-    with pytest.raises(BadInput, match="no file or folder 'nowhere' to train on; stdlib is"):
+    with pytest.raises(BadInput, match="no file or folder 'nowhere' to train on; stdlib means"):
         corpus("nowhere", tmp_path)
     (tmp_path / "none").mkdir()
     with pytest.raises(BadInput, match="none holds no text to train on: no file of it is UTF-8 text"):
