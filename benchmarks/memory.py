@@ -47,13 +47,13 @@ Written by `make bench` ([benchmarks/memory.py](../benchmarks/memory.py)), with 
 llm-analysis {llm_analysis} and accelerate {accelerate}. All in bfloat16, one sequence of 4,096 tokens (GPT-2: 1,024), attention that is not fused.
 
 **Measured** is what torch holds, in bytes, at full size on the meta device: the state dict, each storage once; the cache that the model of transformers
-fills; the storages that autograd keeps in a forward pass with a loss. Beside it stands how far each tool is off; 0 is to the byte,
-— is no estimate.
+fills; the storages that autograd keeps in a forward pass with a loss. Each tool's column shows its error; 0 is exact to the byte,
+— means no estimate.
 
 - **hf-mem** is run: its own functions, given the header and the config that it would fetch. GPT-2's config lacks a key that it needs for the cache.
 - **llm-analysis** is run: its own methods, with its own config of GPT-2 and Llama 2; of the others with one written for it, its MLP half as wide again, since it
   knows no gate. It ties every head, and knows no latent cache.
-- **cookbook** is EleutherAI's [calc_transformer_mem.py](https://github.com/EleutherAI/cookbook/blob/827ee3b/calc/calc_transformer_mem.py), which is no package:
+- **cookbook** is EleutherAI's [calc_transformer_mem.py](https://github.com/EleutherAI/cookbook/blob/827ee3b/calc/calc_transformer_mem.py), which is not a package:
   its formulas, not its code, with the options that suit each model best.
 - **accelerate** is run as its `estimate-memory` does, without the hub: weights alone, of the model without its untied head.
 """

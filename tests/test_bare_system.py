@@ -82,7 +82,7 @@ def test_a_folder_is_counted_and_repaired(folder: Path) -> None:
 def test_a_machine_that_does_not_say_its_memory_is_answered_in_one_line() -> None:
     done = run("memory", "gpt2", "--device", "auto")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "say bytes, such as 24GB" in done.stderr
+    assert "give bytes, such as 24GB" in done.stderr
 
 
 def test_a_reader_who_left_is_no_error_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def test_right_answers_in_other_words(model, answer):
 
 @pytest.mark.parametrize("answer", [by_name, lambda inputs, widths: 0])
 def test_an_mlp_is_told_in_one_way(answer):
-    assert judge("mlp", answer).sentence == "widths and inputs say the same of an MLP: take the one or the other"
+    assert judge("mlp", answer).sentence == "widths and inputs set the same thing: keep one"
 
 
 def test_flags_are_as_one_says():
@@ -187,16 +187,16 @@ def test_an_answer_is_judged_the_same_each_time():
         (lambda vocab_size, dmodel: 1, "bare_bones_lm has no dmodel; nearest: d_model; name the arguments as vocab_size, d_model, bias"),
         (lambda *sizes: 1, "bare_bones_lm has no sizes; nearest: "),
         (lambda vocab_size, /: 1, "bare_bones_lm has no vocab_size"),
-        (38_597_376, "38597376 is no function of sizes: write one"),
+        (38_597_376, "38597376 is not a function of sizes: write one"),
         (lambda vocab_size: vocab_size / 0, "it raises ZeroDivisionError: division by zero"),
         (lambda vocab_size: undefined, "it raises NameError: name 'undefined' is not defined"),  # noqa: F821
-        (lambda vocab_size: vocab_size + 0.5, ".5, which is no whole number of parameters"),
-        (lambda vocab_size: float("nan"), "it gives nan, which is no whole number"),
-        (lambda vocab_size: float("inf"), "it gives inf, which is no whole number"),
-        (lambda vocab_size: None, "it gives None, which is no whole number"),
-        (lambda vocab_size: "12", "it gives the string '12', which is no whole number"),
-        (lambda vocab_size: True, "it gives True, which is no whole number"),
-        (lambda vocab_size: 1 + 0j, "it gives (1+0j), which is no whole number"),
+        (lambda vocab_size: vocab_size + 0.5, ".5, which is not a whole number"),
+        (lambda vocab_size: float("nan"), "it gives nan, which is not a whole number"),
+        (lambda vocab_size: float("inf"), "it gives inf, which is not a whole number"),
+        (lambda vocab_size: None, "it gives None, which is not a whole number"),
+        (lambda vocab_size: "12", "it gives the string '12', which is not a whole number"),
+        (lambda vocab_size: True, "it gives True, which is not a whole number"),
+        (lambda vocab_size: 1 + 0j, "it gives (1+0j), which is not a whole number"),
     ],
 )  # fmt: skip
 def test_what_is_no_count_is_said_in_one_line(answer, words):
@@ -217,13 +217,13 @@ def test_an_error_of_several_lines_is_told_in_one():
 @pytest.mark.parametrize(
     ("model", "flags", "words"),
     [
-        ("bare-bones", {}, "no model the string 'bare-bones' in the course; nearest: bare_bones_lm"),
-        ("gpt2", {}, "in the course"),
+        ("bare-bones", {}, "unknown model the string 'bare-bones'; nearest: bare_bones_lm"),
+        ("gpt2", {}, "the course has"),
         ("bare-bones-lm", {"tied": True}, "bare_bones_lm has no flag tied; it has bias, tie_word_embeddings"),
         ("bare-bones-lm", {"d_model": 7}, "bare_bones_lm has no flag d_model"),
     ],
 )
 def test_models_and_flags_that_there_are_not(model, flags, words):
-    with pytest.raises(BadInput, match="no ") as error:
+    with pytest.raises(BadInput, match=r"unknown model|has no flag") as error:
         judge(model, lambda: 0, **flags)
     assert words in str(error.value)

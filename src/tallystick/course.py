@@ -98,7 +98,7 @@ def judge(model: str, answer: Callable[..., Any], /, **flags: bool) -> Judgement
     family = find(name) if name in TEACHING else None
     if family is None:
         raise BadInput(
-            f"no model {shown(model)} in the course{nearest(name, TEACHING)}; it has {', '.join(TEACHING)}",
+            f"unknown model {shown(model)}{nearest(name, TEACHING)}; the course has {', '.join(TEACHING)}",
             code="unknown-name",
         )
     known = [key for key, default in family.keys.items() if isinstance(default, bool)]
@@ -119,7 +119,7 @@ def _arguments(model: str, answer: Callable[..., Any], keys: Iterable[str]) -> l
     try:
         parameters = inspect.signature(answer).parameters
     except (TypeError, ValueError):
-        raise _NotComparedError(f"{shown(answer)} is no function of sizes: write one, with def or lambda") from None
+        raise _NotComparedError(f"{shown(answer)} is not a function of sizes: write one with def or lambda") from None
     taken = []
     for name, parameter in parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -140,7 +140,7 @@ def _names(model: str, keys: Mapping[str, Any], taken: list[str]) -> list[str]:
         needed = {"widths"} if "widths" in taken else set(MLP)
         both = [name for name in taken if name in MLP and "widths" in taken]
         if both:
-            raise _NotComparedError(f"widths and {both[0]} say the same of an MLP: take the one or the other")
+            raise _NotComparedError(f"widths and {both[0]} set the same thing: keep one")
     return [name for name in keys if name in needed or name in taken]
 
 
@@ -170,7 +170,7 @@ def _trial(model: str, answer: Callable[..., Any], taken: list[str], sizes: dict
         raise _NotComparedError(f"with {_said(given)} it raises {type(error).__name__}: {error}") from None
     whole = _whole(value)
     if whole is None:
-        raise _NotComparedError(f"with {_said(given)} it gives {shown(value)}, which is no whole number of parameters")
+        raise _NotComparedError(f"with {_said(given)} it gives {shown(value)}, which is not a whole number")
     return Trial(sizes, whole, whole - count({"model_type": model, **sizes}).total)
 
 

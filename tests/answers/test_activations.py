@@ -237,7 +237,7 @@ def test_a_block_computed_again_is_what_one_more_layer_keeps(model_type, attenti
         attention=attention,
         recompute="full",
     )
-    assert [line.bytes for line in lines if line.what == "one block, computed again"] == [three - two]
+    assert [line.bytes for line in lines if line.what == "one layer, recomputed"] == [three - two]
 
 
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
@@ -254,7 +254,7 @@ def test_what_is_alive_while_the_first_block_is_computed_again(model_type, atten
     settings = {"dtype": how, "attention": attention, "recompute": "full"}
     ledger = tallystick.count(config)
     lines = [*saved(ledger, batch, sequence, **settings), *recomputed(ledger, batch, sequence, **settings)]
-    after = ("norms", "other products")  # the last block
+    after = ("norms", "other activations")  # the last block
     found = sum(int(line.bytes) for line in lines if line.what not in after)
     # Bloom's scores are added to its positions and its mask while queries, keys and values are
     # still one tensor.
@@ -370,13 +370,13 @@ def test_endless_layers_take_no_memory():
         {line.what: line.bytes for line in saved(ledger, 1, length, dtype="bfloat16")} for length in (4095, 4096)
     )
     assert once["mlp"] == 10**12 * 4095 * (4096 + 4 * 22016) * 2
-    assert "masks of windows" not in once
-    assert twice["masks of windows"] == half * 4096 * (4096 + (32 - 8) * 256) * 2
+    assert "window masks" not in once
+    assert twice["window masks"] == half * 4096 * (4096 + (32 - 8) * 256) * 2
 
 
 def test_kernels_that_cap_scores_take_a_window_without_a_mask():
     lines = saved(tallystick.count("gemma-2-9b"), 1, 8192, dtype="bfloat16")
-    assert "masks of windows" not in {line.what for line in lines}
+    assert "window masks" not in {line.what for line in lines}
 
 
 def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():
@@ -385,11 +385,9 @@ def test_a_model_that_does_not_tell_how_it_runs_has_no_lines_and_a_note():
     ledger = tallystick.count(torch.nn.Linear(3, 4))
     assert saved(ledger, 1, 8, dtype="float32") == []
     assert prefill(ledger, 1, 8, dtype="float32") == last_logits(ledger, 1, dtype="float32") == []
-    assert unmodelled(ledger) == (f"{ledger.source} does not tell how its layers run, so activations are left out",)
+    assert unmodelled(ledger) == (f"activations are not counted: {ledger.source} does not describe how its layers run",)
     assert unmodelled(tallystick.count("gpt2")) == ()
-    assert unmodelled(tallystick.count({"model_type": "bamba"}))[0].startswith(
-        "scans are those that transformers runs in"
-    )
+    assert unmodelled(tallystick.count({"model_type": "bamba"}))[0].startswith("scans as in transformers'")
 
 
 def test_a_live_model_tells_by_its_config():

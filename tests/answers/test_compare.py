@@ -191,7 +191,7 @@ def test_heads_that_grow_in_number_with_the_width_are_one_cause_with_it():
 def test_a_key_that_changes_no_tensor_is_no_cause():
     answer = tallystick.compare("gpt2", tallystick.count("gpt2", n_head=6))
     assert answer.causes == ()
-    assert answer.sentence == "B (gpt2) and A (gpt2) have the same 124,439,808 parameters"
+    assert answer.sentence == "B (gpt2) and A (gpt2) both have 124,439,808 parameters"
 
 
 def test_two_models_of_671_billion_cost_no_more_than_two_of_gpt2(monkeypatch):
@@ -443,7 +443,7 @@ def image_model() -> nn.Module:
 
 @pytest.mark.parametrize("other", [image_model, lambda: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))])
 def test_two_models_with_nothing_in_common_are_said_to_be_so(other):
-    with pytest.raises(BadInput, match="have nothing in common"):
+    with pytest.raises(BadInput, match="have no tensors in common"):
         tallystick.compare(gpt2(), other())
 
 
@@ -468,11 +468,11 @@ def test_the_first_line_is_the_answer(run):
     code, out, err = run("gpt2", "gpt2", "--set-b", "tie_word_embeddings=false")
     first, blank, cause, *_ = out.splitlines()
     assert first == (
-        "B (gpt2) has 38,597,376 parameters more than A (gpt2) (163,037,184 against 124,439,808): "
+        "B (gpt2) has 38,597,376 more parameters than A (gpt2) (163,037,184 vs. 124,439,808): "
         "lm_head.weight is no longer tied to transformer.wte.weight"
     )
     assert blank == ""
-    assert cause == ("  lm_head.weight is no longer tied to transformer.wte.weight: +38,597,376 (tie_word_embeddings)")
+    assert cause == "  lm_head.weight is no longer tied to transformer.wte.weight: +38,597,376 (tie_word_embeddings)"
     assert (code, err) == (0, "")
 
 

@@ -190,9 +190,9 @@ def test_the_json_of_fit(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--device", "h10"], "no device is called 'h10'; nearest: h100"),
-        (["--dtype", "bf16,int5"], "no number format is called 'int5'"),
-        (["--device", "h100", "--sequence", "2000"], "longer than the 1,024 positions"),
+        (["--device", "h10"], "unknown device 'h10'; nearest: h100"),
+        (["--dtype", "bf16,int5"], "unknown number format 'int5'"),
+        (["--device", "h100", "--sequence", "2000"], "exceeds the 1,024 learned positions"),
         (["--device", "h100", "--mode", "trainig"], "nearest: training"),
     ],
 )

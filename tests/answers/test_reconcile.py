@@ -104,7 +104,9 @@ def test_a_figure_of_the_gpt2_paper_is_said_to_be_one_and_not_forced(source, cla
     answer = tallystick.reconcile(source, claim)
     assert not answer.explained
     assert [(one.steps, one.residual) for one in answer.explanations] == [((), -over)]
-    assert answer.answer.startswith(f"no convention gives {claim}: {source} has {answer.actual:,} parameters")
+    assert answer.answer.startswith(
+        f"no known counting convention gives {claim}: {source} has {answer.actual:,} parameters"
+    )
     assert "Radford et al. 2019, table 2" in answer.answer
 
 
@@ -152,13 +154,17 @@ def test_a_claim_far_off_names_the_models_that_it_fits():
     answer = tallystick.reconcile("llama-2-7b", "163M")
     found = [(one.name, one.what, one.value) for one in answer.presets]
     assert ("gpt2", "with the tied head counted twice", 163_037_184) in found
-    assert "163M is gpt2 with the tied head counted twice (163,037,184)" in answer.answer
+    assert answer.answer.startswith(
+        "163M is not a way of counting llama-2-7b (6,738,415,616 parameters). Is it another model:"
+        " gpt2 with the tied head counted twice (163,037,184)"
+    )
     answer = tallystick.reconcile("llama-2-7b", "124M")
     assert [(one.name, one.what) for one in answer.presets] == [("gpt2", "")]
-    assert "124M is gpt2 (124,439,808)" in answer.answer
+    assert answer.answer.endswith("Is it another model: gpt2 (124,439,808)?")
     names = [one.name for one in tallystick.reconcile("llama-2-7b", "8B").presets]
     assert names[:2] == ["llama-3-8b", "llama-3.1-8b"]  # 8.03 billion each: the nearest first
     assert tallystick.reconcile("gpt2", "117M").presets == ()  # it is known whose figure that is
+    assert tallystick.reconcile("gpt2", "3").answer.endswith("124,439,808 parameters). Is it another model?")
     assert tallystick.reconcile("gpt2", "124M").presets == ()
 
 
@@ -430,11 +436,11 @@ def test_a_claim_stands_for_what_rounds_to_it(text, low, high):
 
 
 REFUSED = [
-    ("abc", "no number"), ("12Q", "no number"), ("", "no number"), ("-5", "no number"), ("nan", "no number"), ("inf", "no number"),
-    ("8x7B", "no number"), ("6,7B", "no number"), ("1,24M", "no number"), ("1e9B", "no number"), ("１２M", "no number"),
-    ("9" * 10_000, "no number"), ("M" * 10_000, "no number"), ("1\n2M", "no number"), (".", "no number"), ("e5", "no number"),
+    ("abc", "is not a parameter count"), ("12Q", "is not a parameter count"), ("", "is not a parameter count"), ("-5", "is not a parameter count"), ("nan", "is not a parameter count"), ("inf", "is not a parameter count"),
+    ("8x7B", "is not a parameter count"), ("6,7B", "is not a parameter count"), ("1,24M", "is not a parameter count"), ("1e9B", "is not a parameter count"), ("１２M", "is not a parameter count"),
+    ("9" * 10_000, "is not a parameter count"), ("M" * 10_000, "is not a parameter count"), ("1\n2M", "is not a parameter count"), (".", "is not a parameter count"), ("e5", "is not a parameter count"),
     ("1e999", "more than 10^18"), ("1e19", "more than 10^18"), ("9999999T", "more than 10^18"), ("1e-999", "less than one"),
-    ("124.4", "part of a parameter"), ("1.23456789012B", "part of a parameter"), ("0", "no parameters at all"), ("0.0M", "no parameters at all"),
+    ("124.4", "is not a whole number"), ("1.23456789012B", "is not a whole number"), ("0", "a claim must be above 0"), ("0.0M", "a claim must be above 0"),
 ]  # fmt: skip
 
 

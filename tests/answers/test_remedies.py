@@ -260,7 +260,7 @@ def test_the_remedy_ties_again(layout, operation, told):
 def test_a_resized_side_is_tied_when_what_is_said_is_done(layout):
     model = layout()
     model.set_head(nn.Linear(WIDTH, ROWS + 4, bias=False))
-    with pytest.raises(NotTied, match=f"give them one shape .{ROWS} and {ROWS + 4} rows now") as error:
+    with pytest.raises(NotTied, match=f"give them the same shape .now {ROWS} and {ROWS + 4} rows") as error:
         assert_tied(model, *(["transformer.wte.weight", "lm_head.weight"] if layout is InTransformers else []))
     with pytest.raises(tallystick.BadInput):
         followed(str(error.value), model)
@@ -274,7 +274,7 @@ def test_a_transposed_head_is_tied_when_it_is_a_linear(layout):
     model = layout()
     model.get_head().weight = nn.Parameter(torch.randn(WIDTH, ROWS))
     text = by_assertion(model, lambda model: None)
-    assert "give them one shape, as an nn.Linear head has" in text
+    assert "give them the same shape (use an nn.Linear head)" in text
     model.set_head(nn.Linear(WIDTH, ROWS, bias=False))
     followed(text, model)
     assert is_tied(model)

@@ -173,7 +173,7 @@ def test_a_stage_of_a_pipeline_holds_its_layers_and_one_end(tied):
     # The last stage has the final norm besides, and the head: tied, a copy of the embedding.
     assert held(config, pp=2) == 2 * layer + vocabulary + norm
     notes = " ".join(tallystick.memory(config, mode="training", pp=2, sequence=8).notes)
-    assert ("must add their gradients" in notes) == tied
+    assert ("must sum the gradients" in notes) == tied
 
 
 def test_a_first_stage_keeps_activations_of_as_many_micro_batches_as_there_are_stages():
@@ -265,7 +265,7 @@ def test_the_cache_is_shared_by_heads_and_layers():
     four = {**EVEN, "num_hidden_layers": 4}
     assert cache(four) == 4 * cache(four, pp=4)
     assert cache("deepseek-v3") == cache("deepseek-v3", tp=8)  # one latent vector serves all heads
-    assert "heads of latent attention are cut as any" in " ".join(tallystick.memory("deepseek-v3", tp=8).notes)
+    assert "latent-attention heads are sharded" in " ".join(tallystick.memory("deepseek-v3", tp=8).notes)
 
 
 HYBRID = {
@@ -280,13 +280,13 @@ def test_of_a_hybrid_the_fullest_stage_attends_most_once_sequences_are_long():
     """
     answer = tallystick.memory(HYBRID, sequence=5000, tp=2, pp=2)
     lines = {line.what: line.bytes for line in answer.lines}
-    assert lines["cached keys and values in float32"] == 2 * 5000 * (2 * 2 * 8) // 2 * 4
+    assert lines["keys and values in float32"] == 2 * 5000 * (2 * 2 * 8) // 2 * 4
     # transformers' plans cut no scan: each rank keeps it whole.
-    assert lines["last inputs of convolutions in float32"] == 2 * (64 + 2 * 6) * 4 * 4
-    assert lines["states of recurrent layers in float32"] == 2 * 64 * 6 * 4
-    assert "scans are whole on each tensor parallel rank" in " ".join(answer.notes)
+    assert lines["convolution states in float32"] == 2 * (64 + 2 * 6) * 4 * 4
+    assert lines["recurrent states in float32"] == 2 * 64 * 6 * 4
+    assert "recurrent weights and states are replicated" in " ".join(answer.notes)
     short = {line.what: line.bytes for line in tallystick.memory(HYBRID, sequence=1, tp=2, pp=2).lines}
-    assert short["states of recurrent layers in float32"] == 3 * 64 * 6 * 4  # the first stage has more weights
+    assert short["recurrent states in float32"] == 3 * 64 * 6 * 4  # the first stage has more weights
 
 
 def test_of_a_pattern_of_windows_the_stage_that_sees_most_stands_for_all():
@@ -333,11 +333,11 @@ def test_a_rank_knows_what_is_no_text(ways):
         ({"tp": 4}, "has 2 key and value heads, which 4 tensor parallel ranks do not divide"),
         ({"pp": 2}, "has 3 layers, which 2 pipeline stages do not divide"),
         ({"ep": 2}, "has no experts, too few for 2 expert parallel ranks"),
-        ({"zero": 3, "mode": "training"}, "zero 3 shares among data parallel ranks: say how many with dp"),
+        ({"zero": 3, "mode": "training"}, "zero 3 needs dp: give the number of data-parallel ranks"),
         ({"zero": 4}, "zero is 4, expected 0 to 3"),
         ({"dp": 0}, "dp is 0, expected a positive integer"),
         ({"dp": 2.0}, "dp is 2.0, expected a positive integer"),
-        ({"dp": 2, "zero": 1}, "zero shares what training keeps"),
+        ({"dp": 2, "zero": 1}, "zero is for training: shard"),
     ],
 )
 def test_what_cannot_be_spread_so_is_refused(ways, words):

@@ -277,10 +277,10 @@ def test_the_command_exits_1_when_something_contradicts(tmp_path, capsys):
     assert main(["ties", "gpt2"]) == 0
     assert "tied" in capsys.readouterr().out
     assert main(["ties", "llama-2-7b", "--format", "markdown"]) == 0
-    assert "nothing is shared" in capsys.readouterr().out
+    assert "no tied weights" in capsys.readouterr().out
     assert main(["ties", "gpt2", "--format", "csv"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "relation,names,meant,parameters",
+        "relation,names,expected,parameters",
         'tied,"transformer.wte.weight, lm_head.weight",yes,38597376',
     ]
 
@@ -302,6 +302,10 @@ def test_every_code_has_its_page():
     assert {page.stem for page in pages.glob("*.md")} == given | {"README"}
     listed = re.findall(r"^\| \[(.+)\]\((.+)\.md\)", (pages / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {name for name, page in listed if name == page} == given
+    for name in given:
+        page = (pages / f"{name}.md").read_text(encoding="utf-8")
+        assert re.findall(r"^## (.+)$", page, re.MULTILINE) == ["Causes", "Fix", "Not this problem"]
+        assert re.search(r"\nBefore:\n\n```\w+\n.+\n```\n\nAfter:\n\n```\w+\n", page, re.DOTALL)
 
 
 def test_what_acts_on_live_modules_is_there_when_asked_for():

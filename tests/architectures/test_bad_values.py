@@ -115,7 +115,7 @@ def test_layers_with_sizes_of_their_own_are_refused_as_transformers_does(overrid
 )
 def test_dictionaries_of_other_book_classes_are_refused_not_miscounted(values: dict[str, Any], key: str):
     whole = {"vocab_size": 9, "context_length": 4, "n_layers": 1, "n_heads": 2, **values}
-    with pytest.raises(BadInput, match=f"test: {key} is no key of the book's"):
+    with pytest.raises(BadInput, match=f"test: {key} is not a key of the book's"):
         count(whole)
 
 
@@ -131,7 +131,7 @@ def test_the_book_has_no_defaults(key: str):
     ("more", "why"),
     [
         ({"mamba_n_heads": 3}, r"mamba_expand·hidden_size = 32 is not divisible by mamba_n_heads = 3"),
-        ({"mamba_d_head": 5}, "mamba_d_head is 5, but mamba_expand·hidden_size shared out among the heads is 8"),
+        ({"mamba_d_head": 5}, "mamba_d_head is 5, but mamba_expand·hidden_size divided by the heads is 8"),
         ({"mamba_d_head": "8"}, "mamba_d_head is the string '8', but"),
         ({"attn_layer_indices": 1}, "attn_layer_indices must list the numbers of the layers that attend, or be null"),
         ({"attn_layer_indices": [True]}, "attn_layer_indices must list the numbers"),
@@ -145,12 +145,12 @@ def test_what_contradicts_itself_in_a_hybrid_is_refused(more: dict[str, Any], wh
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"num_kv_shared_layers": 4}, "num_kv_shared_layers = 4 of 4 layers leaves none of a kind to borrow"),
-        ({"num_kv_shared_layers": 9}, "num_kv_shared_layers = 9 of 4 layers leaves none of a kind to borrow"),
-        ({"num_hidden_layers": 6, "num_kv_shared_layers": 2}, "num_kv_shared_layers = 2 of 6 layers leaves none"),
+        ({"num_kv_shared_layers": 4}, "num_kv_shared_layers = 4 of 4 layers leaves no layer of a kind to share"),
+        ({"num_kv_shared_layers": 9}, "num_kv_shared_layers = 9 of 4 layers leaves no layer of a kind to share"),
+        ({"num_hidden_layers": 6, "num_kv_shared_layers": 2}, "num_kv_shared_layers = 2 of 6 layers leaves no layer"),
         (
             {"num_kv_shared_layers": 1, "layer_types": ["sliding_attention"] * 3 + ["full_attention"]},
-            "num_kv_shared_layers = 1 of 4 layers leaves none",
+            "num_kv_shared_layers = 1 of 4 layers leaves no layer",
         ),
         ({"intermediate_size": [4, 5, 6]}, "intermediate_size lists 3 widths for 4 layers"),
         ({"intermediate_size": []}, "intermediate_size lists 0 widths for 4 layers"),
@@ -193,7 +193,7 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
         ("blt", {"encoder_hash_byte_group_size": 3}, "encoder_hash_byte_group_size must list how many bytes"),
         ("hunyuan_v1_dense", {"head_dim": None}, "head_dim is None, expected a positive integer"),
         ("internlm3", {"mlp_bias": True}, r"attention_bias \(or qkv_bias\) and mlp_bias \(or bias\) differ"),
-        ("diffllama", {"num_key_value_heads": 1}, "heads of keys and values come in pairs, and there are 1"),
+        ("diffllama", {"num_key_value_heads": 1}, "key and value heads come in pairs, but there are 1"),
         (
             "mellum",
             {"mlp_layer_types": ["dense"]},
@@ -213,7 +213,7 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
         (
             "zaya",
             {"num_experts_per_tok": 2},
-            "num_experts_per_tok is 2, and transformers builds such a model for 1 alone",
+            "num_experts_per_tok is 2, but transformers supports only 1",
         ),
         (
             "zaya",
@@ -221,7 +221,7 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
             "layer_types must list hybrid or hybrid_sliding for each of the 2 layers",
         ),
         ("zaya", {"layer_types": ["hybrid_sliding"] * 2}, "layer_types lists hybrid_sliding, for which sliding_window"),
-        ("dbrx", {"tie_word_embeddings": True}, "tie_word_embeddings is true, and transformers builds no such model"),
+        ("dbrx", {"tie_word_embeddings": True}, "tie_word_embeddings is true, which transformers does not support for"),
         ("dbrx", {"attn_config.rope_theta": None}, "attn_config.rope_theta is missing"),
         ("dbrx", {"attn_config.kv_n_heads": 3}, "n_heads = 4 is not divisible by attn_config.kv"),
         (
@@ -234,11 +234,11 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
         (
             "deepseek_v4",
             {"compress_rates": {}},
-            "compress_rates is the object {}, expected how many tokens become one under heavily",
+            "compress_rates is the object {}, expected the number of tokens per compressed token under heavily",
         ),
         ("longcat_flash", {"moe_topk": 12}, r"moe_topk = 12 is more than n_routed_experts \+ zero_expert_num = 11"),
         ("cohere2_moe", {"first_k_dense_replace": 5}, "first_k_dense_replace = 5 is more than num_hidden_layers = 4"),
-        ("minimax_m3_vl_text", {"moe_layer_freq": [1]}, "what marks mlp_layer_types is"),
+        ("minimax_m3_vl_text", {"moe_layer_freq": [1]}, "the mask for mlp_layer_types is"),
         ("minimax_m3_vl_text", {"sparse_attention_config": 1}, "sparse_attention_config is 1, expected a dictionary"),
         (
             "cohere_compass_text",
@@ -255,7 +255,11 @@ def test_what_transformers_refuses_of_borrowed_layers_is_refused(more: dict[str,
             {"per_layer_config": {"4": {}}},
             "per_layer_config names the string '4', expected the number of one of 4 layers",
         ),
-        ("dots3_note_text", {"swa_head_dim": 1}, "swa_head_dim = 1 is not swa_qk_nope_head_dim = 2 and what positions"),
+        (
+            "dots3_note_text",
+            {"swa_head_dim": 1},
+            "swa_head_dim = 1 is not swa_qk_nope_head_dim = 2 plus the rotary size",
+        ),
         ("dots3_note_text", {"moe_layer_freq": [1]}, "moe_layer_freq is .*, expected a positive integer, or a 0 or 1"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_decoder_caches_keys_and_values_and_an_encoder_nothing(model_type: str
     answer = tallystick.memory({"model_type": model_type, **values}, sequence=7)
     assert model_of(model_type, **values)(torch.full((3, 7), 5), use_cache=True).past_key_values is None
     assert answer.to_dict()["kv_cache_bytes"] == answer.kv_cache_bytes_per_token == 0
-    assert any("nothing is cached: each position sees those behind it too" in note for note in answer.notes)
+    assert any("no KV cache: attention is bidirectional" in note for note in answer.notes)
 
 
 def test_an_encoder_needs_each_score_that_it_computes():
@@ -69,7 +69,7 @@ def test_the_longest_sequence_is_what_the_padding_token_leaves(model_type: str):
     assert model(torch.full((1, 16), 5)).logits.shape == (1, 16, 40)
     with pytest.raises((IndexError, RuntimeError), match=r"out of (bounds|range)"):
         model(torch.full((1, 17), 5))
-    with pytest.raises(BadInput, match="a sequence of 17 is longer than the 16 positions"):
+    with pytest.raises(BadInput, match="a sequence of 17 exceeds the 16 learned positions"):
         compute(ledger, sequence=17)
 
 
@@ -140,7 +140,7 @@ def test_an_adaptive_softmax_has_narrower_rows_for_seldom_tokens(cutoffs: list[i
     [
         ("bert", {"add_cross_attention": True}, "add_cross_attention needs is_decoder = true"),
         ("big_bird", {"attention_type": "sparse"}, "attention_type is the string 'sparse', expected block_sparse or"),
-        ("xlm", {"is_encoder": False}, "is_encoder is false, and no such model of this type exists"),
+        ("xlm", {"is_encoder": False}, "is_encoder is false, which this type does not support"),
         ("xlm", {"asm": True}, "asm = true needs asm_cutoffs"),
         ("xlm", {"asm": True, "asm_cutoffs": [5, 5], "asm_div_value": 4.0}, "a list of numbers that grow"),
         (
@@ -158,7 +158,7 @@ def test_an_adaptive_softmax_has_narrower_rows_for_seldom_tokens(cutoffs: list[i
         (
             "xlnet",
             {"d_head": 5},
-            "d_head is 5, but d_model shared out among the heads is 4",
+            "d_head is 5, but d_model divided by the heads is 4",
         ),
         ("xmod", {"languages": "en_XX"}, "languages is the string 'en_XX', expected a list of names such as en_XX"),
         ("xmod", {"languages": ["en.XX"]}, "languages is .*, expected a list"),

@@ -94,7 +94,7 @@ def test_another_class_is_counted_as_transformers_builds_it(model_type: str):
     for name in classes(model_type):
         values = of_class(model_type, name, **THREE)
         notes = assert_equal(values, read(build(name, values))).notes
-        assert all(f"counted as the class that the config names, '{name}': " in note for note in notes)
+        assert all(f"counted as the config's class, '{name}': " in note for note in notes)
         assert name.endswith("ForMaskedLM") or len(notes) == 1
 
 
@@ -264,7 +264,7 @@ def test_a_model_of_two_parts_is_not_described_by_its_decoder(tmp_path: Path):
             assert not ledger.mismatches
             assert (ledger.described is None) is (model is whole)
     assert tallystick.count(tmp_path / "whole").notes[0] == (
-        "config.json says 'ProphetNetForConditionalGeneration', which is not known natively: roles by name"
+        "config.json has 'ProphetNetForConditionalGeneration', which is not known natively: roles are guessed from names"
     )
 
 
@@ -289,7 +289,7 @@ def test_without_a_type_the_class_tells_it(name: str):
 def test_a_class_of_another_type_is_said(name: str):
     values = small("llama", architectures=[name])
     assert note(values) == (
-        f"the config names '{name}', a class of the model type mistral, and says model_type llama;"
+        f"the config names '{name}', a class of model type mistral, but says model_type llama;"
         " counted as LlamaForCausalLM, the causal language model of its type"
     )
     assert tallystick.count(values).total == tallystick.count(small("llama")).total
@@ -331,7 +331,7 @@ def test_an_unknown_type_is_counted_as_the_class_that_it_names():
     ledger = tallystick.count({**stated, "architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2"})
     assert ledger.total == truth(stated).total
     assert ledger.notes[0] == (
-        "'kimi_k2' is not known natively: counted as deepseek_v3, whose class 'DeepseekV3ForCausalLM' the config names"
+        "'kimi_k2' is not known natively: counted as deepseek_v3, because the config names its class 'DeepseekV3ForCausalLM'"
     )
 
 
@@ -355,13 +355,13 @@ def test_of_a_type_that_is_not_native_the_class_that_is_named_is_counted(name: s
     assert ledger.total == truth.total
     assert {entry.dtype for entry in ledger.entries} == {"bfloat16"}
     assert f"t5 is not known natively: {name} was built by transformers" in ledger.notes[0]
-    assert not any("the config names" in note for note in ledger.notes)
+    assert not any("the config names" in note or "config's class" in note for note in ledger.notes)
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("LlamaForCausalLM", ", a class of the model type llama, and says model_type t5"),
+        ("LlamaForCausalLM", ", a class of model type llama, but says model_type t5"),
         ("ViTModel", ""),
         ("Nobody", ""),
     ],
@@ -381,7 +381,5 @@ def test_a_class_that_is_none_of_such_a_type_is_said(name: str, why: str):
     ],
 )
 def test_a_type_that_nothing_tells_is_asked_for(values: dict[str, Any]):
-    with pytest.raises(
-        BadInput, match=r"^the dictionary: model_type is missing; say which it is with --set model_type="
-    ):
+    with pytest.raises(BadInput, match=r"^the dictionary: model_type is missing; set it, such as --set model_type="):
         tallystick.count(values)

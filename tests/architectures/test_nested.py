@@ -157,7 +157,7 @@ def test_what_reads_images_is_not_computed_for_tokens():
     alone = tallystick.compute({"model_type": "gemma3_text", **TEXT}, sequence=9)
     whole = tallystick.compute(GEMMA_3, sequence=9)
     assert whole.parts == alone.parts
-    assert "what reads images or sound is not counted: no token goes through it" in whole.notes
+    assert "vision and audio towers are not counted: text tokens skip them" in whole.notes
 
 
 def test_an_encoder_of_another_type_is_left_to_transformers():
@@ -211,7 +211,7 @@ def test_the_language_of_a_model_that_sees_is_counted_alone():
     ledger = tallystick.count(GEMMA_3, part="text")
     assert [entry.name for entry in ledger.entries] == [entry.name for entry in alone.entries]
     assert ledger.total == alone.total < tallystick.count(GEMMA_3).total
-    assert noted(ledger, "the language part alone, text_config: a model of type gemma3_text")
+    assert noted(ledger, "language part only, text_config: a model of type gemma3_text")
 
 
 def test_it_is_tied_as_the_whole_is():
@@ -224,7 +224,7 @@ def test_a_type_that_is_its_language_alone_is_counted_as_it_is():
     values = {"model_type": "llama4", "text_config": {**TEXT, "num_local_experts": 2}}
     ledger = tallystick.count(values, part="text")
     assert ledger.total == tallystick.count(values).total
-    assert noted(ledger, "the language part alone, text_config")
+    assert noted(ledger, "language part only, text_config")
 
 
 @pytest.mark.parametrize("part", ["text_config", "llm_config", "language_config"])
@@ -232,7 +232,7 @@ def test_the_language_inside_of_a_type_that_nobody_knows(part: str):
     values = {"model_type": "unheard_of", part: {"model_type": "llama", **TEXT}, "tie_word_embeddings": True}
     ledger = tallystick.count(values, part="text")
     assert ledger.total == tallystick.count({"model_type": "llama", **TEXT, "tie_word_embeddings": True}).total
-    assert noted(ledger, f"the language part alone, {part}: a model of type llama")
+    assert noted(ledger, f"language part only, {part}: a model of type llama")
 
 
 def test_the_language_says_its_type_where_the_whole_does_not():
@@ -256,7 +256,7 @@ def test_the_language_of_a_config_on_disk(tmp_path: Path, form: str, capsys: pyt
     assert main(["count", place, "--part", "text"]) == 0
     out = capsys.readouterr().out
     assert f"{total:,}" in out
-    assert "the language part alone" in out.replace("\n", " ")
+    assert "language part only" in out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("command", ["formula", "memory", "compute"])
@@ -277,14 +277,14 @@ def test_other_commands_take_the_part_too(tmp_path: Path, command: str, capsys: 
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ({"model_type": "llama"}, "the dictionary has no part for its language alone: none of text_config, llm_config"),
-        ({"model_type": "unheard_of", "text_config": TEXT}, "the dictionary: text_config.model_type is missing; say"),
+        ({"model_type": "llama"}, "the dictionary has no separate language part: none of text_config, llm_config"),
+        ({"model_type": "unheard_of", "text_config": TEXT}, "the dictionary: text_config.model_type is missing; set"),
         ({"model_type": "gemma3", "text_config": {"hidden_size": -1}}, "the dictionary: hidden_size is -1, expected"),
         ({**GEMMA_3, "text_config": 5}, "the dictionary: text_config is 5, expected an object"),
-        ({"model_type": 7, "text_config": TEXT}, "the dictionary: model_type is 7, expected a word"),
-        ({"text_config": TEXT}, "the dictionary: text_config.model_type is missing; say"),
-        (3, "3 is no config, of which the language part could be counted"),
-        ("gpt2", "gpt2 has no part for its language alone"),
+        ({"model_type": 7, "text_config": TEXT}, "the dictionary: model_type is 7, expected a name"),
+        ({"text_config": TEXT}, "the dictionary: text_config.model_type is missing; set"),
+        (3, "3 is not a config, so its language part cannot be counted"),
+        ("gpt2", "gpt2 has no separate language part"),
     ],
 )
 def test_what_has_no_language_alone_is_refused(source: Any, why: str):
@@ -294,7 +294,7 @@ def test_what_has_no_language_alone_is_refused(source: Any, why: str):
 
 def test_weights_have_no_part(tmp_path: Path):
     (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(BadInput, match=r"model\.safetensors is no config, of which the language part could be counted"):
+    with pytest.raises(BadInput, match=r"model\.safetensors is not a config, so its language part cannot be counted"):
         tallystick.count(tmp_path / "model.safetensors", part="text")
 
 

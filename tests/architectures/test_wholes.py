@@ -52,9 +52,7 @@ def test_the_default_of_the_whole(model_type: str):
     whole = WHOLES[model_type]
     values = {"model_type": model_type, "architectures": [whole.class_name], **whole.lacking}
     ledger = assert_equal(values, read(build(values)))
-    assert ledger.notes == (
-        f"counted as the class that the config names, '{whole.class_name}': its towers beside the text",
-    )
+    assert ledger.notes == (f"counted as the config's class, '{whole.class_name}': its towers in addition to the text",)
 
 
 @pytest.mark.parametrize("model_type", WHOLES)
@@ -132,7 +130,7 @@ def test_without_its_class_the_text_is_counted(model_type: str):
 def test_the_text_of_the_whole_is_counted_alone(model_type: str):
     alone = tallystick.count(small(model_type), part="text")
     assert alone.tensors == tallystick.count(text(small(model_type))).tensors
-    assert alone.notes[0] == "the language part alone, text_config"
+    assert alone.notes[0] == "language part only, text_config"
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -165,11 +163,11 @@ def test_keys_of_towers_are_set(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("llama4", "hidden_size", None, "hidden_size is None, expected a positive integer"),
         ("mllama", "supported_aspect_ratios", 3, "supported_aspect_ratios must list pairs of integers, or be null"),
         ("mllama", "supported_aspect_ratios", [1], "supported_aspect_ratios must list pairs of integers, or be null"),
-        ("mllama", "max_num_tiles", 5, "max_num_tiles = 5 needs supported_aspect_ratios of its own"),
+        ("mllama", "max_num_tiles", 5, "max_num_tiles = 5 needs its own supported_aspect_ratios"),
         ("qwen3_5", "depth", "3", "depth is the string '3', expected a positive integer"),
         ("qwen3_5_moe", "out_hidden_size", -1, "out_hidden_size is -1, expected a positive integer"),
         ("emu3", "num_attention_heads", 3, "hidden_size = 64 is not divisible by num_attention_heads = 3"),
-        ("emu3", "base_channels", 33, "base_channels = 33 makes a stage of 33 channels, which 32 groups do not divide"),
+        ("emu3", "base_channels", 33, "base_channels = 33 makes a stage of 33 channels, not divisible by 32 groups"),
         ("emu3", "channel_multiplier", [], "channel_multiplier lists no stage"),
         ("emu3", "attn_resolutions", "all", "attn_resolutions is the string 'all', expected a list of the numbers"),
         ("dots3_note", "adapter_in_dim", 9, "adapter_in_dim = 9 is not hidden_size = 8"),
@@ -177,7 +175,7 @@ def test_keys_of_towers_are_set(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("dots3_note", "num_attention_heads", 3, "hidden_size = 8 is not divisible by num_attention_heads = 3"),
         ("dots3_note", "mlp_layer_types", ["dense"], "mlp_layer_types must list dense or sparse for each of the 3"),
         ("dots3_note", "pyramid_num_routed", [4], "pyramid_num_routed must list how many experts each of the 3 layers"),
-        ("dots3_note", "mlp_bias", True, "mlp_bias is true, which experts cannot have"),
+        ("dots3_note", "mlp_bias", True, "mlp_bias is true, but experts have no bias"),
         ("dots3_note", "num_experts_per_tok", 4, "num_experts_per_tok = 4 is more than num_local_experts = 3"),
         ("dots3_note", "per_layer_config", {"9": {}}, "per_layer_config names the string '9', expected the number of"),
     ],
@@ -244,7 +242,7 @@ def test_the_whole_without_its_head_as_transformers_builds_it(model_type: str):
 def test_what_a_tower_does_is_not_computed_for_tokens(model_type: str):
     whole, alone = (tallystick.compute(values, sequence=9) for values in (small(model_type), text(small(model_type))))
     assert whole.forward_flops == alone.forward_flops
-    assert "what reads images or sound is not counted: no token goes through it" in whole.notes
+    assert "vision and audio towers are not counted: text tokens skip them" in whole.notes
 
 
 def test_a_layer_more_of_the_eyes_is_the_cause_of_a_difference():

@@ -136,12 +136,12 @@ FILES: dict[str, tuple[bytes, str]] = {  # content of config.json, what the mess
     "a string": (b'"gpt2"', "holds the string 'gpt2', expected a config"),
     "a number": (b"124439808", "holds 124439808, expected a config"),
     "null": (b"null", "holds None, expected a config"),
-    "nothing in it": (b"{}", "is no model config: it has neither a model_type nor"),
-    "another's keys": (b'{"name": "x", "version": 1}', "is no model config"),
+    "nothing in it": (b"{}", "is not a model config: it has neither a model_type nor"),
+    "another's keys": (b'{"name": "x", "version": 1}', "is not a model config"),
     "a misspelt key": (b'{"emb_dims": 768, "n_heads": 12}', "'emb_dims'; nearest: emb_dim"),
-    "a model type that is no word": (b'{"model_type": 2}', "model_type is 2, expected a word"),
-    "an empty model type": (b'{"model_type": ""}', "model_type is the string '', expected a word"),
-    "an index": (b'{"metadata": {}, "weight_map": {}}', "is no model config"),
+    "a model type that is no word": (b'{"model_type": 2}', "model_type is 2, expected a name"),
+    "an empty model type": (b'{"model_type": ""}', "model_type is the string '', expected a name"),
+    "an index": (b'{"metadata": {}, "weight_map": {}}', "is not a model config"),
 }  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def test_every_depth_is_refused_in_one_line(refused: Refused):
         (b"a = " + b"[" * 100_000, "is nested too deeply"),
         (b"a = " + b"9" * 5000, "holds a number too long to be a size"),
         (b"\xff", "is not text"),
-        (b"a = 1\n", "is no model config"),
+        (b"a = 1\n", "is not a model config"),
         (b"model_type = 'gpt2'\nn_embd = 768.0\n", "n_embd is 768.0, expected a positive integer"),
         (b"model_type = 'gpt2'\nn_embd = 2020-01-01\n", "n_embd is datetime.date(2020, 1, 1), expected a positive"),
     ],
@@ -239,7 +239,7 @@ def test_a_folder_with_nothing_to_count(refused: Refused):
 def test_other_weights_are_not_read(refused: Refused, name: str):
     Path(name).write_bytes(b"PK\3\4" + bytes(range(256)))
     line = refused("count", name)
-    assert line.startswith(f"{name}: {Path(name).suffix} files are not read")
+    assert line.startswith(f"{name}: {Path(name).suffix} files are not supported")
     assert "config.json" in line
 
 
@@ -334,7 +334,7 @@ def test_values_that_make_no_sense(refused: Refused, values: dict[str, Any], wor
 def test_lists_for_thousands_of_layers():
     """Each could be of another kind, with a block of its own."""
     kinds = ["sliding_attention", "full_attention"] * 1500
-    with pytest.raises(BadInput, match="layer_types lists 3,000 values: up to 2,000 are looked at one by one"):
+    with pytest.raises(BadInput, match="layer_types lists 3,000 values, more than the 2,000 allowed"):
         tallystick.count({"model_type": "gemma3_text", "num_hidden_layers": 3000, "layer_types": kinds})
 
 
@@ -402,7 +402,7 @@ def test_settings_that_make_no_sense(refused: Refused, setting: str, words: str)
 
 def test_a_breakdown_that_nobody_could_read(refused: Refused):
     line = refused("count", "gpt2", "--set", "n_layer=1000000000000", "--by", "tensor")
-    assert line == "gpt2 has more than 20,000,000 tensors: too many to list one by one"
+    assert line == "gpt2 has more than 20,000,000 tensors, too many to list individually"
 
 
 # -- commands -------------------------------------------------------------------------------------
@@ -478,7 +478,7 @@ def test_safetensors_files_that_are_broken(refused: Refused, what: str):
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"1234567", "too short to hold a header's length"),
+        (b"1234567", "too short for the header length"),
         ((3).to_bytes(8, "little") + b"{}", "is truncated: its header claims 3 bytes, the file has 10"),
         ((100_000_001).to_bytes(8, "little") + b"{}", "claims 100,000,001 bytes, more than the format's 100,000,000"),
         (b"\xff" * 8 + b"{}", "claims 18,446,744,073,709,551,615 bytes"),
@@ -505,8 +505,8 @@ def test_names_of_thousands_of_characters_are_no_fault(capsys: pytest.CaptureFix
     ("weight_map", "words"),
     [
         ({"a.weight": "gone.safetensors"}, "'gone.safetensors'"),
-        ({"a.weight": "../up.safetensors"}, "'../up.safetensors', which is no file name in its own folder"),
-        ({"a.weight": "/etc/passwd"}, "'/etc/passwd', which is no file name in its own folder"),
+        ({"a.weight": "../up.safetensors"}, "'../up.safetensors', which is not a file name in its own folder"),
+        ({"a.weight": "/etc/passwd"}, "'/etc/passwd', which is not a file name in its own folder"),
         (
             {"x.weight": "model-00001-of-00001.safetensors"},
             "'x.weight' in 'model-00001-of-00001.safetensors', which does",
@@ -565,15 +565,15 @@ FACTORIES = [  # the factory, the settings, what the message must say
     ("lazy:build", [], ["lazy:build raised ImportError: no build", "lazy.py, line 2"]),
     ("module:make_modle", [], ["module has no 'make_modle'; nearest: make_model"]),
     ("module:build.wieght", [], ["module has no 'build.wieght'; nearest: weight"]),
-    ("module:build", ["--set", "width=1"], ["module:build is a module already", "width"]),
-    ("no_such_module:build", [], ["there is no module 'no_such_module'"]),
-    ("no.such.module:build", [], ["there is no module 'no.such.module'"]),
+    ("module:build", ["--set", "width=1"], ["module:build is already a module, so", "width"]),
+    ("no_such_module:build", [], ["no module 'no_such_module'"]),
+    ("no.such.module:build", [], ["no module 'no.such.module'"]),
     (
         "module.py:build",
         [],
         ["'module.py:build' is a module of Python: write package.module:factory, such as module:build"],
     ),
-    ("json..decoder:build", [], ["there is no module 'json..decoder'"]),
+    ("json..decoder:build", [], ["no module 'json..decoder'"]),
     ("module:build.", [], ["module has no 'build.'"]),
 ]
 

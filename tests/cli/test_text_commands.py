@@ -153,8 +153,8 @@ def test_a_score_as_a_table(folder, tmp_path, capsys):
     _, out, err = call(capsys, "evaluate", folder, tmp_path / "text.txt", "--context", "8", "--stride", "2")
     assert err == ""
     assert "text.txt: perplexity " in out
-    assert "8 tokens scored, which are 8 bytes" in out
-    assert "windows of 8 tokens, 2 new ones in each" in out
+    assert "8 tokens scored (8 bytes)" in out
+    assert "of 8 tokens, with a stride of 2" in out
 
 
 def test_a_terminal_is_shown_how_far_it_is(folder, tmp_path, capsys, monkeypatch):
@@ -179,9 +179,9 @@ def test_a_terminal_is_shown_how_far_it_is(folder, tmp_path, capsys, monkeypatch
         (("--tokens", "x"), "invalid int value: 'x'"),
         (("--tokenizer", "nowhere"), "nowhere holds no tokenizer"),
         (("--dtype", "int7"), "dtype is 'int7'"),
-        (("--dtype", "float8_e4m3fn"), "nothing is computed in torch.float8_e4m3fn"),
+        (("--dtype", "float8_e4m3fn"), "torch.float8_e4m3fn is too narrow to compute in: use"),
         (("--device", "meta"), "device 'meta' cannot be used"),
-        (("--prompt", "n\udcff"), "'n\\udcff' is no text: character 2 stands for a byte that is not UTF-8"),
+        (("--prompt", "n\udcff"), "'n\\udcff' is not text: character 2 is a byte that is not UTF-8"),
         (("--device", "nonsense"), "device 'nonsense' cannot be used"),
     ],
 )
@@ -218,4 +218,4 @@ def test_weights_that_are_no_numbers_end_it_in_one_line(tmp_path, capsys):
     Tokenizer.bytes().save(tmp_path / "model")
     code, _, err = call(capsys, "generate", tmp_path / "model", "--prompt", "n")
     assert (code, err.count("\n")) == (2, 1)
-    assert "the logits are not numbers" in err
+    assert "the logits are NaN" in err

@@ -62,7 +62,7 @@ def test_it_goes_on_where_the_checkpoint_stands(told, capsys):
     first = (out / "model" / "model.safetensors").read_bytes()
     capsys.readouterr()
     assert main(["train", "--config", str(path), "--resume", str(out / "checkpoints" / "step-00000002")]) == 0
-    assert "goes on after step 2 of 4" in capsys.readouterr().out
+    assert "resumes after step 2 of 4" in capsys.readouterr().out
     assert (out / "model" / "model.safetensors").read_bytes() == first
     steps = [
         line["step"] for line in map(json.loads, (out / "log.jsonl").read_text().splitlines()) if line["kind"] == "step"
@@ -79,9 +79,9 @@ def test_a_runs_folder_is_its_model_as_soon_as_there_is_one(told, capsys):
     checkpoint = out / "checkpoints" / "step-00000004"
     shutil.rmtree(out / "model")
     for command, named, message in (
-        ("count", out, f"{out} is a run that has not ended, and leaves its model in {out / 'model'} when it has"),
-        ("generate", out, f"{out} is a run that has not ended"),
-        ("count", checkpoint, f"is what a run goes on from; its model is in {out / 'model'} when the run has ended"),
+        ("count", out, f"{out} is an unfinished run, which will write its model to {out / 'model'}: resume it"),
+        ("generate", out, f"{out} is an unfinished run"),
+        ("count", checkpoint, f"is a checkpoint for resuming; the run's model will be in {out / 'model'}"),
     ):
         assert main([command, str(named)]) == 2
         said = capsys.readouterr().err
@@ -130,7 +130,7 @@ def test_a_damaged_log_is_said_and_gone_on_with(told, capsys, damage):
     capsys.readouterr()
     assert main(["train", "--config", str(path), "--resume", "auto"]) == 0
     said = capsys.readouterr()
-    assert "log.jsonl: line 1 is damaged, and left out" in "".join(said.out.split("\n"))
+    assert "log.jsonl: line 1 is damaged and was skipped" in "".join(said.out.split("\n"))
     assert said.err == ""
     assert (out / "log.jsonl").read_bytes().startswith(before)
 
@@ -144,7 +144,7 @@ def test_a_damaged_log_is_said_and_gone_on_with(told, capsys, damage):
         ("checkpoints/step-00000004/state", ""),
         ("data/whole.json", "is not a regular file"),
         ("data/tokenizer.json", "is not a regular file"),
-        (".lock", "is no regular file: remove it"),
+        (".lock", "is not a regular file: remove it"),
         ("model", ""),
         (".log.jsonl.partial", ""),
         (".report.png.partial", ""),
@@ -163,8 +163,8 @@ def test_a_link_to_a_device_anywhere_in_a_run_is_one_line_or_an_older_checkpoint
     assert message in said.err
     assert said.err.count("\n") == (1 if message else 0)
     if name.startswith("checkpoints"):
-        assert "step-00000004 is not whole and was not used" in "".join(said.out.split("\n"))
-        assert "goes on after step 2 of 4" in said.out
+        assert "step-00000004 is incomplete and was not used" in "".join(said.out.split("\n"))
+        assert "resumes after step 2 of 4" in said.out
 
 
 def test_no_link_in_a_run_is_written_through(told, tmp_path):
@@ -182,7 +182,7 @@ def test_no_link_in_a_run_is_written_through(told, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["stepz=3"], "'stepz' is no key of a training run; nearest: steps"),
+        (["stepz=3"], "unknown key 'stepz'; nearest: steps"),
         (["batch=0"], "batch is 0, expected 1 or more"),
         (["model.hidden_siz=3"], "has no key 'hidden_siz' to set; nearest: hidden_size"),
     ],
@@ -196,4 +196,4 @@ def test_bad_input_is_one_line(told, capsys, settings, message):
 
 def test_a_run_that_diverges_ends_with_one(told, capsys):
     assert main(["train", "--config", str(told[0]), "--set", "learning_rate=1e30", "clip=0", "steps=9"]) == 1
-    assert "is no finite number any more" in capsys.readouterr().err
+    assert "is not finite" in capsys.readouterr().err

@@ -48,8 +48,8 @@ def test_a_config_says_what_its_layers_add(model_type: str, data: st.DataObject)
     ledger = tallystick.count(values)
     assert ledger.total == sum(p.numel() for p in main.parameters())
     assert note(ledger) == (
-        "not counted, as the causal language model leaves them out: layers for multi-token prediction"
-        f" ({layers}, with {own:,} parameters of their own)"
+        "not part of the causal language model, so not counted: multi-token prediction layers"
+        f" ({layers}, with {own:,} additional parameters)"
     )
 
 
@@ -60,7 +60,7 @@ def test_nothing_is_said_where_there_are_none():
 
 def test_layers_that_nobody_described_are_said_without_a_count():
     ledger = tallystick.count(small("mistral", num_mtp_layers=2))
-    assert note(ledger).endswith(": layers for multi-token prediction (2)")
+    assert note(ledger).endswith(": multi-token prediction layers (2)")
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def test_a_checkpoint_says_what_of_it_they_are(stored, prefix: str):
     model = ledger.described.total
     assert ledger.total == model + apart
     assert note(ledger) == (
-        f"{apart:,} parameters in 4 tensors are of multi-token prediction, which the causal language model leaves out"
-        f" (such as {prefix}eh_proj.weight): {model:,} without them"
+        f"{apart:,} parameters in 4 tensors are for multi-token prediction, not part of the causal"
+        f" language model (such as {prefix}eh_proj.weight): {model:,} without them"
     )
     assert not ledger.mismatches
 

@@ -75,5 +75,5 @@ def test_what_each_declaration_of_the_example_buys(toy):
     assert tallystick.memory(count(), sequence=64).to_dict()["kv_cache_bytes"] == 0
     assert not tallystick.compute(count(), sequence=64).complete
     without = tallystick.memory(toy(", c.hidden_act")(), sequence=64)
-    assert any("activations are left out" in note for note in without.notes)
-    assert not any("activations are left out" in note for note in memory.notes)
+    assert any("activations are not counted" in note for note in without.notes)
+    assert not any("activations are not counted" in note for note in memory.notes)

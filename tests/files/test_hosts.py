@@ -95,7 +95,7 @@ def test_a_redirect_to_a_link_local_address_is_refused_in_every_form(form: str, 
         reach.first = first
         with pytest.raises(BadInput) as error:
             reach.refuse(urlsplit("https://one.org/a"), urlsplit(f"https://{form}/a"), elsewhere=elsewhere)
-        assert str(error.value) == f"the host points to https://{form}, a link-local address: not followed"
+        assert str(error.value) == f"the host redirects to https://{form}, a link-local address: not followed"
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_a_file_that_lies_at_another_host_says_what_to_do(
     host.answers["/config.json"] = pointing(f"{storage.address}/config.json?key=secret")
     said = refused(f"{host.address}/config.json", capsys)
     assert said == (
-        f"{host.address}/config.json: the host points to {storage.address}, another host: not followed; name the file's"
-        " address there if you trust it"
+        f"{host.address}/config.json: the host redirects to {storage.address}, another host: not followed;"
+        " use that address if you trust it"
     )
     assert storage.requests == []
 
@@ -223,8 +223,8 @@ def test_a_name_for_a_link_local_address_is_not_asked(
 ) -> None:
     names["one.org"] = [METADATA]
     said = refused("http://one.org/config.json", capsys)
-    assert said.endswith("one.org stands for a link-local address: where it is meant, name the address itself")
-    assert refused("http://2852039166/config.json", capsys).endswith("where it is meant, name the address itself")
+    assert said.endswith("one.org resolves to a link-local address: if intended, give the address itself")
+    assert refused("http://2852039166/config.json", capsys).endswith("if intended, give the address itself")
     assert connected == []
 
 
@@ -260,7 +260,7 @@ def test_the_hub_that_points_to_a_name_for_this_machine_is_not_followed(
         if "/resolve/" in path:
             hub.answers[path] = pointing("https://cdn.org/blob")
     said = refused("hf://org/name", capsys)
-    assert "cdn.org stands for 127.0.0.1, a loopback address: not followed" in said
+    assert "cdn.org resolves to 127.0.0.1, a loopback address: not followed" in said
     assert set(connected) == {"8.8.8.8"}
 
 
@@ -337,7 +337,7 @@ def test_a_name_with_steps_upwards_is_never_asked_for(hub: Host, name: str, caps
 def test_a_revision_with_odd_characters_is_one_part_of_a_path(
     hub: Host, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "is not there: the host answers 404" in refused(f"hf://{name}", capsys)
+    assert "was not found: the host answers 404" in refused(f"hf://{name}", capsys)
     (request,) = hub.requests
     assert request.path.count("/") == len(["", "api", "models", "a", "b", "revision", "x"]) - 1
     assert request.path.endswith("?expand=sha")
@@ -350,7 +350,7 @@ def test_a_revision_with_odd_characters_is_one_part_of_a_path(
 )
 def test_an_index_names_no_other_place(host: Host, shard: str, capsys: pytest.CaptureFixture[str]) -> None:
     host.files["/model.safetensors.index.json"] = json.dumps({"weight_map": {"wte.weight": shard}}).encode()
-    assert "no file name in its own folder" in refused(f"{host.address}/model.safetensors.index.json", capsys)
+    assert "not a file name in its own folder" in refused(f"{host.address}/model.safetensors.index.json", capsys)
     assert {request.path for request in host.requests} == {"/model.safetensors.index.json"}
 
 
@@ -391,5 +391,5 @@ def test_a_file_of_the_hub_by_its_address_may_lie_at_another_host(wire: Wire, ta
 def test_a_file_of_another_site_may_not(wire: Wire, capsys: pytest.CaptureFixture[str]) -> None:
     wire.host.answers["/config.json"] = pointing("https://cdn.org/blob?key=secret")
     said = refused("https://one.org/config.json", capsys)
-    assert "the host points to https://cdn.org, another host: not followed; name the file's address there" in said
+    assert "the host redirects to https://cdn.org, another host: not followed; use that address" in said
     assert "secret" not in said

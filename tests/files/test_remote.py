@@ -120,7 +120,7 @@ def test_a_shard_that_is_not_beside_its_index_is_named(
         f"/{name}": content for name, content in contents(folder).items() if not name.startswith("model-00002")
     }
     said = refused(f"{host.address}/model.safetensors.index.json", capsys)
-    assert said.endswith("names 2 shards, of which 1 are not beside it: 'model-00002-of-00002.safetensors'")
+    assert said.endswith("names 2 shards, of which 1 are missing from its folder: 'model-00002-of-00002.safetensors'")
 
 
 @pytest.mark.parametrize("there", [0, 1])
@@ -135,7 +135,7 @@ def test_a_folder_whose_shards_are_not_all_there_is_counted_from_its_config(
     same(ledger, local)
     assert ledger.total == count(CONFIG).total
     assert ledger.notes[0] == local.notes[0]
-    assert ledger.notes[0].startswith(f"{there} of 2 files of weights are there, and not ")
+    assert ledger.notes[0].startswith(f"{there} of 2 weight files are present, not ")
 
 
 def test_a_config_alone_is_counted(host: Host) -> None:
@@ -173,10 +173,8 @@ def test_formats_that_cannot_be_read_in_pieces_are_refused_before_they_are_fetch
     path = tmp_path / "old.pt"
     torch.save({"weight": torch.zeros(1024, 1024)}, path, _use_new_zipfile_serialization=False)
     host.files = {"/old.pt": path.read_bytes(), "/arrays.npz": b"PK\x03\x04" + bytes(100)}
-    assert "torch's form of before 1.6, which is read only where it is on this machine" in refused(
-        f"{host.address}/old.pt", capsys
-    )
-    assert "read only where they are on this machine" in refused(f"{host.address}/arrays.npz", capsys)
+    assert "torch before 1.6, which is read only from local files" in refused(f"{host.address}/old.pt", capsys)
+    assert "read only from local files" in refused(f"{host.address}/arrays.npz", capsys)
     assert host.sent < 2 * FIRST
 
 
@@ -185,7 +183,7 @@ def test_ties_that_hang_on_values_are_unknown_and_say_that_none_are_fetched(host
     host.files = {"/model.safetensors": path.read_bytes(), "/config.json": json.dumps(CONFIG).encode()}
     found = tallystick.ties(f"{host.address}/model.safetensors")
     assert [group.relation for group in found.groups] == ["unknown"]
-    assert "the values are not on this machine, and are not fetched" in found.groups[0].why
+    assert "the values are remote" in found.groups[0].why
     assert host.sent < 2 * FIRST
 
 
@@ -214,7 +212,7 @@ def test_a_mended_copy_is_not_written_of_what_is_elsewhere(
 
 
 def test_what_needs_the_values_says_that_an_address_has_none() -> None:
-    with pytest.raises(BadInput, match="hf://org/name is read by its headers alone, and this needs its values"):
+    with pytest.raises(BadInput, match="only headers of hf://org/name are read, but this needs values"):
         locate_weights("hf://org/name")
 
 
@@ -270,8 +268,8 @@ def test_a_list_that_goes_on_at_another_host_is_not_followed(hub: Host, storage:
 @pytest.mark.parametrize(
     ("status", "code", "said"),
     [
-        (404, "RevisionNotFound", "hf://org/name@v9 is not there: the host answers 404 ('RevisionNotFound')"),
-        (401, "RepoNotFound", "set HF_TOKEN or call `hf auth login`"),
+        (404, "RevisionNotFound", "hf://org/name@v9 was not found: the host answers 404 ('RevisionNotFound')"),
+        (401, "RepoNotFound", "set HF_TOKEN or run `hf auth login`"),
         (403, "GatedRepo", "hf://org/name@v9 may not be read: the host answers 403 ('GatedRepo')"),
     ],
 )
@@ -303,7 +301,7 @@ def test_nothing_is_asked_where_the_hub_is_switched_off(
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert refused("hf://org/name", capsys) == "hf://org/name is not asked for: HF_HUB_OFFLINE is set"
+    assert refused("hf://org/name", capsys) == "hf://org/name is not fetched: HF_HUB_OFFLINE is set"
     assert hub.requests == []
 
 
@@ -384,20 +382,20 @@ def endless_continue(ask: Handler) -> None:
 
 
 MISBEHAVING = {
-    whole: "the host sends no pieces of files, and this one has more than 16,000,000 bytes: download it",
-    endless: "the host sends no pieces of files, and this one has more than 16,000,000 bytes",
+    whole: "the host does not support byte ranges, and the file has more than 16,000,000 bytes: download it",
+    endless: "the host does not support byte ranges, and the file has more than 16,000,000 bytes",
     endless_piece: "the header claims 18,446,744,073,709,551,615 bytes",
-    short: "the host ended after 100 bytes, with 65,436 still to come",
-    quietly_short: "of the 65,536 bytes from 0 on only 100 came",
-    whole_and_short: "the host ended after 80,000 bytes, with 10,000 still to come",
-    other_piece: "asked for 65,536 bytes from 0 on, and answers 'bytes 100-199/1000000'",
-    no_piece: "asked for a piece of a file, and answers 206 without one",
-    nonsense: "does not answer as HTTP has it",
-    packed: "the host packs what it sends ('gzip')",
-    endless_continue: "the host sends far more than was asked for, before its answer",
-    round_and_round: "points on without an end",
-    endless_redirect: "is not there: the host answers 404",
-    to_a_file: "or to what is no address of the web",
+    short: "the host stopped after 100 bytes, with 65,436 missing",
+    quietly_short: "only 100 of the 65,536 bytes from byte 0 arrived",
+    whole_and_short: "the host stopped after 80,000 bytes, with 10,000 missing",
+    other_piece: "asked for 65,536 bytes from byte 0, and answers 'bytes 100-199/1000000'",
+    no_piece: "asked for a byte range, and answers 206 without one",
+    nonsense: "host's answer is not HTTP",
+    packed: "the host compresses its answer ('gzip')",
+    endless_continue: "the host sends far more than was requested",
+    round_and_round: "redirects endlessly",
+    endless_redirect: "was not found: the host answers 404",
+    to_a_file: "or to an invalid address",
     huge_header: "the header claims 1,000,000,000,000 bytes, more than the format's 100,000,000",
 }
 
@@ -455,7 +453,7 @@ def test_a_file_that_changes_in_between_is_refused(
         ask.piece(content + bytes(later and what == "size"), tag='"new"' if later and what == "tag" else '"old"')
 
     host.answers["/model.safetensors"] = changing
-    assert refused(f"{host.address}/model.safetensors", capsys).endswith("was changed while it was read: read it again")
+    assert refused(f"{host.address}/model.safetensors", capsys).endswith("changed while it was read: try again")
 
 
 def test_a_host_that_says_nothing_is_not_waited_for(
@@ -471,7 +469,7 @@ def test_a_host_that_sends_byte_after_byte_is_given_up(
 ) -> None:
     monkeypatch.setattr(http, "DEADLINE", 0)
     host.files["/config.json"] = json.dumps(CONFIG).encode()
-    assert "too slow to wait for" in refused(f"{host.address}/config.json", capsys)
+    assert "still sending its answer" in refused(f"{host.address}/config.json", capsys)
 
 
 @pytest.mark.parametrize(
@@ -479,10 +477,10 @@ def test_a_host_that_sends_byte_after_byte_is_given_up(
     [
         (
             401,
-            "may not be read: the host answers 401; of a repository of the hub say hf://org/name, which takes a token",
+            "may not be read: the host answers 401; for a hub repository use hf://org/name, which accepts a token",
         ),
         (403, "may not be read: the host answers 403"),
-        (404, "is not there: the host answers 404"),
+        (404, "was not found: the host answers 404"),
         (416, "the host answers 416"),
         (503, "the host answers 503"),
     ],
@@ -498,7 +496,7 @@ def test_a_config_beside_a_file_that_may_not_be_read_is_told_and_the_file_counte
     host.files["/model.safetensors"] = write(tmp_path / "model.safetensors", SHAPES).read_bytes()
     host.answers["/config.json"] = lambda ask: ask.answer(403)
     ledger = count(f"{host.address}/model.safetensors")
-    assert any("the config beside the checkpoint was not used" in note and "403" in note for note in ledger.notes)
+    assert any("the checkpoint's config was not used" in note and "403" in note for note in ledger.notes)
 
 
 def test_an_empty_file_is_refused(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -625,10 +623,10 @@ def test_a_folder_of_a_bucket_is_counted_as_a_folder(bucket: Bucket, folder: Pat
 
 def test_what_a_bucket_refuses_is_told(bucket: Bucket, capsys: pytest.CaptureFixture[str]) -> None:
     bucket.pipe_file("/bucket/secret/config.json", b"{}")
-    assert refused("s3://bucket/none/config.json", capsys) == "s3://bucket/none/config.json is not there"
-    assert refused("s3://bucket/none", capsys) == "s3://bucket/none is not there"
+    assert refused("s3://bucket/none/config.json", capsys) == "s3://bucket/none/config.json was not found"
+    assert refused("s3://bucket/none", capsys) == "s3://bucket/none was not found"
     said = refused("s3://bucket/secret/config.json", capsys)
-    assert said == "s3://bucket/secret/config.json cannot be read, with what its own tools know you by: Access Denied"
+    assert said == "s3://bucket/secret/config.json cannot be read with your credentials: Access Denied"
 
 
 def test_a_file_of_a_bucket_that_is_written_anew_in_between_is_refused(bucket: Bucket) -> None:
@@ -636,7 +634,7 @@ def test_a_file_of_a_bucket_that_is_written_anew_in_between_is_refused(bucket: B
     file, size = elsewhere("s3://bucket/model.gguf").open()
     assert (file.read(4), size) == (bytes(4), 10 * FIRST)
     bucket.pipe_file("/bucket/model.gguf", bytes(10 * FIRST))
-    with pytest.raises(BadInput, match="was changed while it was read"):
+    with pytest.raises(BadInput, match="changed while it was read"):
         file.read(2 * FIRST)
 
 
@@ -665,20 +663,21 @@ def test_a_store_without_its_package_says_which(
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("htps://host/config.json", "'htps://host/config.json': nothing here reads 'htps'; nearest: https, http; say hf://org/name"),
-        ("hf://gpt2", "'hf://gpt2' names no repository: say hf://org/name"),
+        ("htps://host/config.json", ("'htps://host/config.json': unsupported scheme 'htps'; nearest: https, http;"
+                                    " use hf://org/name")),
+        ("hf://gpt2", "'hf://gpt2' names no repository: use hf://org/name, optionally"),
         ("hf://org/../x", "names no repository"),
         ("hf://org/name/../x", "names no repository"),
-        ("hf:/org/name", "an address has two slashes after its colon, as hf://org/name"),
-        ("hf:org", "an address has two slashes after its colon"),
-        ("https://", "'https://' is no address of a file"),
-        ("https://host:port/config.json", "is no address of a file"),
-        ("https://host/con fig.json", "is no address of a file"),
+        ("hf:/org/name", "addresses have two slashes after the colon, as in hf://org/name"),
+        ("hf:org", "addresses have two slashes after the colon"),
+        ("https://", "'https://' is not the address of a file"),
+        ("https://host:port/config.json", "is not the address of a file"),
+        ("https://host/con fig.json", "is not the address of a file"),
         ("https://host/folder/", "folders on the web cannot be listed"),
         ("https://host/folder", "https://host/folder cannot be listed: name a file"),
-        ("https://me:secret@host/config.json", "an address of host with a password in it is not read"),
-        ("https://huggingface.co/org/name", "is a page about files: say hf://org/name"),
-        ("s3:///key", "'s3:///key' names no bucket: say s3://bucket/folder"),
+        ("https://me:secret@host/config.json", "an address of host with a password is refused, because"),
+        ("https://huggingface.co/org/name", "is a web page: use hf://org/name, optionally"),
+        ("s3:///key", "'s3:///key' names no bucket: use s3://bucket/folder"),
     ],
 )  # fmt: skip
 def test_an_address_that_is_none_says_what_one_looks_like(

@@ -26,7 +26,7 @@ def decoder():
 def test_a_folder_that_exists_is_not_overwritten(decoder, tmp_path):
     save_pretrained(decoder, tmp_path / "out")
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    with pytest.raises(BadInput, match="exists already"):
+    with pytest.raises(BadInput, match="already exists"):
         save_pretrained(Decoder.of(decoder.config.origin), tmp_path / "out")
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     assert os.listdir(tmp_path) == ["out"]
@@ -130,7 +130,7 @@ def test_a_shard_of_no_size_is_refused(decoder, tmp_path, size):
 
 def test_a_decoder_with_an_edited_config_is_not_saved_as_what_it_is_not(decoder, tmp_path):
     decoder.config = replace(decoder.config, norm_eps=1e-3)
-    with pytest.raises(BadInput, match="was changed in a way that its family has no words for"):
+    with pytest.raises(BadInput, match="was changed in a way that its family cannot express"):
         save_pretrained(decoder, tmp_path / "out")
 
 

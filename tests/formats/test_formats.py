@@ -126,7 +126,7 @@ def test_of_a_folder_each_file_is_opened_once(tmp_path: Path, part: str | None, 
 def test_a_format_that_is_not_read_is_known_before_its_numbers_are_tried(tmp_path: Path) -> None:
     write_llama2c(tmp_path / "openvino_model.bin")
     (tmp_path / "openvino_model.xml").write_text("<net/>")
-    with pytest.raises(BadInput, match="holds OpenVINO's weights, which are not read"):
+    with pytest.raises(BadInput, match="holds OpenVINO weights, which are not supported"):
         read_weights(tmp_path / "openvino_model.bin")
 
 

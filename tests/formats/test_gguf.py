@@ -113,10 +113,10 @@ def test_parts_are_one_model_whichever_is_named(tmp_path: Path):
         assert count(source).total == LLAMA_TOTAL
         assert len(count(source).ties) == 1
     (tmp_path / "a-00002-of-00002.gguf").rename(tmp_path / "b.gguf")
-    assert "one of 2 parts, of which 1 are not beside it: 'a-00002-of-00002.gguf'" in refusal(
+    assert "one of 2 parts, of which 1 are missing from its folder: 'a-00002-of-00002.gguf'" in refusal(
         tmp_path / "a-00001-of-00002.gguf"
     )
-    assert noted(count(tmp_path / "b.gguf"), "one of 2 parts, alone")
+    assert noted(count(tmp_path / "b.gguf"), "only one of 2 parts")
 
 
 def test_a_folder_of_several_models_asks_which(tmp_path: Path):
@@ -132,7 +132,9 @@ def test_a_folder_of_several_models_asks_which(tmp_path: Path):
 def test_an_alignment_of_its_own(tmp_path: Path):
     metadata = {**LLAMA, "general.alignment": 64}
     assert count(written(tmp_path / "a.gguf", llama(), metadata, alignment=64)).total == LLAMA_TOTAL + EMBEDDING
-    assert "no multiple of 64" in refusal(written(tmp_path / "a.gguf", {"a": ((8,), F32), "b": ((8,), F32)}, metadata))
+    assert "not a multiple of 64" in refusal(
+        written(tmp_path / "a.gguf", {"a": ((8,), F32), "b": ((8,), F32)}, metadata)
+    )
 
 
 def test_what_is_asked_of_a_count_can_be_asked_of_it(tmp_path: Path):
@@ -141,7 +143,7 @@ def test_what_is_asked_of_a_count_can_be_asked_of_it(tmp_path: Path):
     assert tallystick.memory(path, dtype="float16").to_dict()["weights_bytes"] == 2 * LLAMA_TOTAL
     other = written(tmp_path / "b.gguf", llama(), LLAMA)
     assert tallystick.compare(path, other).gap == EMBEDDING
-    assert "output.weight is not tied to token_embd.weight as it is in" in tallystick.compare(path, other).sentence
+    assert "output.weight is not tied to token_embd.weight, unlike in" in tallystick.compare(path, other).sentence
 
 
 # -- the peers' own library -----------------------------------------------------------------------
@@ -161,7 +163,7 @@ def test_a_big_endian_file_is_counted_as_a_little_endian_one(tmp_path: Path, ver
     big = written(tmp_path / "b.gguf", llama(), metadata, version=version, order=">")
     assert count(big).to_dict(by="tensor")["rows"] == count(little).to_dict(by="tensor")["rows"]
     assert count(big).architecture == "llama"
-    assert noted(count(big), "its numbers are big-endian: llama.cpp reads it on big-endian machines alone")
+    assert noted(count(big), "its numbers are big-endian: llama.cpp reads it only on big-endian machines")
     assert not noted(count(little), "big-endian")
 
 
@@ -209,33 +211,33 @@ def patched(content: bytes, old: bytes, new: bytes) -> bytes:
 
 SOUND = gguf(ONE, LLAMA)
 BROKEN = {
-    "version 1": (patched(SOUND, b"GGUF\x03\0\0\0", b"GGUF\x01\0\0\0"), "of GGUF's version 1, expected 2 or 3: convert it anew"),
-    "version 4": (patched(SOUND, b"GGUF\x03\0\0\0", b"GGUF\x04\0\0\0"), "of GGUF's version 4, expected 2 or 3"),
-    "half of it big-endian": (patched(SOUND, b"GGUF\x03\0\0\0", b"GGUF\0\0\0\x03"), "more than a file of 1,312 bytes holds"),
-    "version 1 in big-endian": (patched(SOUND, b"GGUF\x03\0\0\0", b"GGUF\0\0\0\x01"), "of GGUF's version 1, expected 2 or 3"),
+    "version 1": (patched(SOUND, b"GGUF\x03\0\0\0", b"GGUF\x01\0\0\0"), "has GGUF version 1, expected 2 or 3: convert it again"),
+    "version 4": (patched(SOUND, b"GGUF\x03\0\0\0", b"GGUF\x04\0\0\0"), "has GGUF version 4, expected 2 or 3"),
+    "half of it big-endian": (patched(SOUND, b"GGUF\x03\0\0\0", b"GGUF\0\0\0\x03"), "too many for a file of 1,312 bytes"),
+    "version 1 in big-endian": (patched(SOUND, b"GGUF\x03\0\0\0", b"GGUF\0\0\0\x01"), "has GGUF version 1, expected 2 or 3"),
     "a key twice": (gguf(ONE, {"a.b": 1, "a.c": 1}).replace(b"a.c", b"a.b"), "has the key 'a.b' twice"),
-    "tensors beyond count": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 2**64 - 1, 4)), "more than a file of 1,312 bytes holds"),
-    "keys beyond count": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 1, 2**63)), "more than a file of 1,312 bytes holds"),
-    "more tensors": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 9, 4)), "is cut off|dimensions|type|bytes|overlaps"),
+    "tensors beyond count": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 2**64 - 1, 4)), "too many for a file of 1,312 bytes"),
+    "keys beyond count": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 1, 2**63)), "too many for a file of 1,312 bytes"),
+    "more tensors": (patched(SOUND, struct.pack("<QQ", 1, 4), struct.pack("<QQ", 9, 4)), "is truncated|dimensions|type|bytes|overlaps"),
     "a text beyond the file": (patched(SOUND, text("llama"), struct.pack("<Q", 2**62) + b"llama"), "'general.architecture' would end"),
     "a key beyond the file": (patched(SOUND, text("llama.block_count"), struct.pack("<Q", 60000)), "a key of the metadata would end"),
     "a long key": (patched(SOUND, text("llama.block_count"), struct.pack("<Q", 2**40)), "has 1,099,511,627,776 bytes, more than 65,536"),
     "a list beyond the file": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 4, 2**61)), "would end"),
     "a list of too many words": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 8, 2**50)), "takes more than 10,000,000 steps"),
-    "a list of lists": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 9, 3)), "neither words nor numbers"),
-    "an unknown type of value": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 13, 8, 3)), "of the unknown type 13"),
-    "an unknown type": (gguf({"a": ((8, 32), MXFP4)}, LLAMA).replace(struct.pack("<I", 39), struct.pack("<I", 38)), "ggml's type 38, which is not known"),
-    "a row that is no whole block": (gguf({"a": ((8, 33), Q4_0)}, LLAMA), "rows of 33 elements, and q4_0 packs 32 together"),
+    "a list of lists": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 9, 3)), "neither text nor numbers"),
+    "an unknown type of value": (patched(SOUND, struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 13, 8, 3)), "has the unknown type 13"),
+    "an unknown type": (gguf({"a": ((8, 32), MXFP4)}, LLAMA).replace(struct.pack("<I", 39), struct.pack("<I", 38)), "the unknown ggml type 38"),
+    "a row that is no whole block": (gguf({"a": ((8, 33), Q4_0)}, LLAMA), "rows of 33 elements, but q4_0 packs 32 together"),
     "five dimensions": (gguf({"a": ((1,) * 5, F32)}, LLAMA), "has 5 dimensions, more than the 4"),
     "a shape beyond 2^63": (gguf({"a": ((2**40, 2**40), F32)}, LLAMA, data=False)[:400], "more than 2.63 elements"),
-    "one name twice": (gguf({"a": ((8,), F32), "b": ((8,), F32)}, {}).replace(text("b"), text("a")), "two of its tensors have one name"),
+    "one name twice": (gguf({"a": ((8,), F32), "b": ((8,), F32)}, {}).replace(text("b"), text("a")), "two tensors have the same name"),
     "an overlap": (gguf({"a": ((8,), F32), "b": ((8,), F32)}, {}).replace(struct.pack("<IQ", 0, 32), struct.pack("<IQ", 0, 0)), "overlaps"),
-    "no data": (gguf(ONE, LLAMA, data=False), "and the file has .*: it is cut off"),
+    "no data": (gguf(ONE, LLAMA, data=False), "but the file has .*: it is truncated"),
     "an alignment of zero": (gguf(ONE, {"general.alignment": 0}), "general.alignment is 0"),
     "an alignment that is none": (gguf(ONE, {"general.alignment": 24}), "general.alignment is 24"),
-    "an alignment that is a word": (gguf(ONE, {"general.alignment": "x"}), "general.alignment is of the type 8, expected 4"),
-    "an alignment that is a flag": (gguf(ONE, {"general.alignment": True}), "general.alignment is of the type 7"),
-    "another file": (b"not a model at all" * 9, "is no GGUF file: it begins with b'not '"),
+    "an alignment that is a word": (gguf(ONE, {"general.alignment": "x"}), "general.alignment has the type 8, expected 4"),
+    "an alignment that is a flag": (gguf(ONE, {"general.alignment": True}), "general.alignment has the type 7"),
+    "another file": (b"not a model at all" * 9, "is not a GGUF file: it begins with b'not '"),
     "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "is a Git LFS pointer"),
 }  # fmt: skip
 

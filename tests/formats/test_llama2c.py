@@ -42,17 +42,17 @@ def test_its_config_is_the_one_in_it(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (llama2c(d=7), "neither safetensors, nor of torch.save, nor llama2.c's"),
-        (llama2c(kv_heads=3), "neither safetensors, nor of torch.save, nor llama2.c's"),
+        (llama2c(d=7), "neither safetensors, torch.save nor llama2.c"),
+        (llama2c(kv_heads=3), "neither safetensors, torch.save nor llama2.c"),
         (struct.pack("<7i", 8, 12, 2**24, 4, 2, 10, 6), "neither safetensors"),
         (struct.pack("<7i", 8, 12, 20_000, 4, 2, 10, 6), "neither safetensors"),
         (struct.pack("<7i", 8, -12, 2, 4, 2, 10, 6), "neither safetensors"),
         (
             struct.pack("<7i", 2**23, 2**23, 9_999, 1, 1, 2**23, 2**23),
-            "has 28 bytes, and by llama2.c's header it would have 19,",
+            "has 28 bytes, but by llama2.c's header it should have 19",
         ),
         (struct.pack("<2i", 0x616B3432, 1) + bytes(300), "a later version"),
-        (llama2c() + b"\0", "and by llama2.c's header it would have"),
+        (llama2c() + b"\0", "but by llama2.c's header it should have"),
         (b"ab", "too short"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "is a Git LFS pointer"),
     ],

@@ -169,7 +169,7 @@ BROKEN: dict[str, tuple[Any, int, str]] = {  # header, bytes of data, what the m
     "half a surrogate pair": ('{"__metadata__":{"a":"\\ud800"}}', 0, "malformed string"),
     "an unknown escape": ('{"\\x41":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}', 4, "malformed string"),
     "not UTF-8": (b'{"\xff":{}}', 0, "not UTF-8 at its byte 2"),
-    "metadata that is no text": ({"__metadata__": {"a": 1}}, 0, "malformed"),
+    "metadata that is not text": ({"__metadata__": {"a": 1}}, 0, "malformed"),
     "a negative size": ({"a": {**A, "shape": [-4]}}, 4, "malformed"),
     "a fraction": ({"a": {**A, "shape": [4.0]}}, 4, "malformed"),
     "an exponent": ('{"a":{"dtype":"U8","shape":[4e0],"data_offsets":[0,4]}}', 4, "malformed"),

@@ -36,7 +36,7 @@ def test_one_shard_says_that_it_is_one(tmp_path: Path):
     llama_in_shards(tmp_path)
     ledger = count(tmp_path / "model-00002-of-00003.safetensors")
     assert ledger.total < LLAMA_UNTIED
-    assert noted(ledger, "this is shard 2 of 3 alone")
+    assert noted(ledger, "only shard 2 of 3 was counted")
     assert "lm_head.weight" in ledger.mismatches["missing"]
 
 
@@ -45,7 +45,7 @@ def test_missing_shards_of_an_index_are_named(tmp_path: Path):
     for number in (3, 1):
         (tmp_path / f"model-0000{number}-of-00003.safetensors").unlink()
     with pytest.raises(
-        BadInput, match=r"3 shards, of which 2 are not beside it: 'model-00001-of-00003.safetensors', 'm"
+        BadInput, match=r"3 shards, of which 2 are missing from its folder: 'model-00001-of-00003.safetensors', 'm"
     ):
         count(index)
 
@@ -64,7 +64,7 @@ def test_an_index_names_no_path_outside_its_folder(tmp_path: Path, shard: Any):
     for place in (tmp_path, folder, folder / "sub"):
         write(place / "x.safetensors", {"extra.weight": (1,)})
     llama_in_shards(folder, weight_map={"extra.weight": shard})
-    with pytest.raises(BadInput, match=r"'extra.weight' in .*, which is no file name in its own folder"):
+    with pytest.raises(BadInput, match=r"'extra.weight' in .*, which is not a file name in its own folder"):
         count(folder)
 
 
@@ -73,7 +73,7 @@ def test_an_index_names_no_path_outside_its_folder(tmp_path: Path, shard: Any):
 )
 def test_odd_names_of_shards_are_not_there(tmp_path: Path, shard: str):
     index = llama_in_shards(tmp_path, weight_map={"extra.weight": shard})
-    with pytest.raises(BadInput, match="4 shards, of which 1 are not beside it") as error:
+    with pytest.raises(BadInput, match="4 shards, of which 1 are missing from its folder") as error:
         count(index)
     assert str(error.value).isprintable()
     assert len(str(error.value)) < 300 + len(str(tmp_path))
@@ -97,7 +97,7 @@ def test_sums_of_thousands_of_digits_in_an_index_are_said_in_few_words(tmp_path:
     index.write_text(json.dumps({**json.loads(index.read_text()), "metadata": said}))
     notes = count(index).notes
     assert (
-        "model.safetensors.index.json says total_size an integer of 13288 bits, and its files hold 8 bytes of tensors"
+        "model.safetensors.index.json says total_size an integer of 13288 bits, but its files hold 8 bytes of tensors"
         in notes
     )
     assert max(map(len, notes)) < 200
@@ -129,7 +129,7 @@ def test_a_tensor_in_two_shards_that_the_index_does_not_list(tmp_path: Path):
     told = json.loads(index.read_text())
     del told["weight_map"]["b.weight"]
     index.write_text(json.dumps(told))
-    with pytest.raises(BadInput, match="two of its shards hold a tensor of one name"):
+    with pytest.raises(BadInput, match="two shards hold a tensor with the same name"):
         count(tmp_path)
 
 

@@ -103,7 +103,7 @@ def test_a_dataclass_beside_the_model_is_its_config(tmp_path: Path, prefix: str,
     ledger = count(path)
     assert ledger.total == elements(gpt2_like()) == ledger.described.total
     assert not any(ledger.mismatches.values())
-    assert any("names theirs.GPTConfig: nothing of that was imported or run" in note for note in ledger.notes)
+    assert any("names theirs.GPTConfig: nothing was imported or run" in note for note in ledger.notes)
 
 
 def test_a_script_names_its_classes_by_main(tmp_path: Path):
@@ -120,7 +120,7 @@ def test_a_config_alone_is_said_to_be_one(tmp_path: Path, zipped: bool):
     foreign = Foreign()
     with foreign:
         save(tmp_path / "a.pt", foreign.run(CONFIG).GPTConfig(), zipped=zipped)
-    assert "it holds one object of theirs.GPTConfig" in refusal(tmp_path / "a.pt")
+    assert "it holds one theirs.GPTConfig object" in refusal(tmp_path / "a.pt")
 
 
 def test_fields_of_another_model_describe_none(tmp_path: Path):
@@ -227,11 +227,11 @@ def test_modules_inside_themselves_and_many_at_once_are_refused(tmp_path: Path):
     ring = nn.Module()
     ring.weight = nn.Parameter(torch.zeros(2))
     ring._modules["again"] = ring
-    assert "modules one inside the other" in refusal(save(tmp_path / "a.pt", ring))
+    assert "nests more than" in refusal(save(tmp_path / "a.pt", ring))
     deep = nn.Linear(1, 1)
     for _ in range(40):
         deep = nn.ModuleDict({"a": deep})
-    assert "modules one inside the other" in refusal(save(tmp_path / "a.pt", deep))
+    assert "nests more than" in refusal(save(tmp_path / "a.pt", deep))
     many = nn.Linear(1, 1)
     for _ in range(26):
         many = nn.ModuleDict({"a": many, "b": many})
@@ -266,7 +266,7 @@ def test_what_runs_things_is_refused_wherever_it_stands(tmp_path: Path, monkeypa
         made.trap = Call(*call)
         save(tmp_path / "a.pt", {"model": {"w": torch.zeros(1)}, "config": made}, zipped=zipped)
     line = refusal(tmp_path / "a.pt")
-    assert "nothing of it was run" in line
+    assert "nothing was run" in line
     assert not (tmp_path / "sprung").exists()
 
 
@@ -277,7 +277,7 @@ def test_a_function_of_anybody_is_named_but_never_called(tmp_path: Path):
         save(tmp_path / "a.pt", {"model": {"w": torch.zeros(2)}, "act": theirs.act})
         save(tmp_path / "b.pt", {"model": {"w": torch.zeros(2)}, "act": Call(theirs.act, 1)})
     assert count(tmp_path / "a.pt").total == 2
-    assert "calls GLOBAL theirs.act, which is no class: nothing of it was run" in refusal(tmp_path / "b.pt")
+    assert "calls GLOBAL theirs.act, which is not a class: nothing was run" in refusal(tmp_path / "b.pt")
 
 
 def test_nothing_is_imported_for_a_name(tmp_path: Path, monkeypatch):
@@ -298,5 +298,5 @@ def test_nothing_is_imported_for_a_name(tmp_path: Path, monkeypatch):
 )
 def test_names_that_are_none_are_refused(tmp_path: Path, name: bytes):
     content = BytesIO(b"\x80\x02c" + name + b"\n)\x81.")
-    with one_source(), pytest.raises(tallystick.BadInput, match="nothing of it was run"):
+    with one_source(), pytest.raises(tallystick.BadInput, match="nothing was run"):
         followed(content, {}, lambda _: None, {})

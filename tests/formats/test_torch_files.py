@@ -81,7 +81,7 @@ def test_shards_and_their_index_are_one_checkpoint(tmp_path: Path, zipped: bool)
     index.write_text(json.dumps({"weight_map": {**placed, "more": next(iter(placed.values()))}}))
     assert "puts 'more' in 'pytorch_model-00001-of-00002.bin', which does not hold it" in refusal(tmp_path)
     index.write_text(json.dumps({"weight_map": {**placed, "more": "../secret.bin"}}))
-    assert "puts 'more' in the string '../secret.bin', which is no file name in its own folder" in refusal(tmp_path)
+    assert "puts 'more' in the string '../secret.bin', which is not a file name in its own folder" in refusal(tmp_path)
     index.write_text(json.dumps({"weight_map": {**placed, "more": "absent.bin"}}))
     assert "'absent.bin'" in refusal(index)
 
@@ -136,7 +136,7 @@ def test_values_are_compared_where_they_lie_in_one_piece(tmp_path: Path, zipped:
     across = {**body, **model, "lm_head.weight": torch.randn(8, 20).t()}
     save(tmp_path / "a.pt", across, zipped=zipped)
     group = ties(tmp_path).groups[0]
-    assert (group.relation, group.why) == ("unknown", "lm_head.weight is not stored in one plain piece")
+    assert (group.relation, group.why) == ("unknown", "lm_head.weight is not stored contiguously")
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -151,7 +151,7 @@ def test_nanogpt_s_checkpoint_is_counted_by_its_own_arguments(tmp_path: Path, bi
     assert ledger.mismatches == {}
     assert ledger.totals["buffers"] == 64  # its causal mask
     assert [len(tie.names) for tie in ledger.ties] == [2]
-    assert noted(ledger, "the tensors under 'model' were counted, not what is beside: 'model_args', 'optimizer'")
+    assert noted(ledger, "counted the tensors under 'model', not the other entries: 'model_args', 'optimizer'")
     assert count(tmp_path).total == ledger.total  # the folder of a run
 
 
@@ -171,7 +171,7 @@ def test_the_state_dict_is_found_in_what_a_run_saved(tmp_path: Path, wrap: Any, 
     state = {"wte.weight": torch.zeros(5, 4), "h.0.w": torch.zeros(4)}
     ledger = count(save(tmp_path / "a.ckpt", wrap(state)))
     assert ledger.by("tensor") == {"wte.weight": 20, "h.0.w": 4}
-    assert noted(ledger, f"the tensors under '{key}' were counted") is (key is not None)
+    assert noted(ledger, f"counted the tensors under '{key}'") is (key is not None)
 
 
 def test_dictionaries_inside_are_opened(tmp_path: Path):
@@ -180,7 +180,7 @@ def test_dictionaries_inside_are_opened(tmp_path: Path):
     }
     ledger = count(save(tmp_path / "a.pt", nested))
     assert ledger.by("tensor") == {"language_model.embedding.weight": 6, "b": 2}
-    assert noted(ledger, "1 values among the tensors are none")
+    assert noted(ledger, "1 values among the tensors are not tensors")
 
 
 def test_packed_parameters_are_tensors_too(tmp_path: Path):
@@ -193,7 +193,7 @@ def test_packed_parameters_are_tensors_too(tmp_path: Path):
     assert ledger.by("tensor") == {
         f"{name}._packed.{part}": size for name in ("fc", "proj", "out") for part, size in ((0, 12), (1, 4))
     }
-    assert noted(ledger, "3 values among the tensors are none")
+    assert noted(ledger, "3 values among the tensors are not tensors")
 
 
 # -- what is no checkpoint ------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_packed_parameters_are_tensors_too(tmp_path: Path):
         (7, "holds no state dict"),
         ([1, 2], "holds no tensors"),
         ({"a": 1}, "holds no tensors"),
-        ({"a.b": torch.zeros(1), "a": {"b": torch.zeros(1)}}, "two tensors that are both called 'a.b'"),
+        ({"a.b": torch.zeros(1), "a": {"b": torch.zeros(1)}}, "two tensors named 'a.b'"),
         (nn.ReLU(), "holds no tensors"),
     ],
 )
@@ -243,7 +243,7 @@ def test_what_it_would_run_is_named_and_not_run(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     for value in (Trap(), {"w": Trap()}, {"model": {"w": torch.zeros(1)}, "args": Trap()}):
         line = refusal(save(tmp_path / "a.bin", value, zipped=zipped))
-        assert "names GLOBAL posix.system, which is no part of weights: nothing of it was run" in line
+        assert "names GLOBAL posix.system, which weights never need: nothing was run" in line
     (tmp_path / "a.bin").write_bytes(pickle.dumps(Trap(), 2))
     assert "GLOBAL posix.system" in refusal(tmp_path / "a.bin")
     assert not (tmp_path / "sprung").exists()
@@ -253,7 +253,7 @@ def test_a_program_of_torchscript_is_told(tmp_path: Path):
     with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:
         for name in ("m/data.pkl", "m/constants.pkl", "m/version"):
             archive.writestr(name, b"")
-    assert "it is a program of TorchScript" in refusal(tmp_path / "a.pt")
+    assert "it is a TorchScript program" in refusal(tmp_path / "a.pt")
 
 
 # -- storages that are not there ------------------------------------------------------------------
@@ -275,7 +275,7 @@ def rewritten(path: Path, *, change: dict[str, bytes | None], method: int = zipf
 
 def test_a_storage_that_is_absent_or_short_is_refused(tmp_path: Path):
     path = tmp_path / "a.pt"
-    assert "it does not hold the storage '0', for which its pickle asks 24 bytes" in refusal(
+    assert "it does not hold the storage '0', for which its pickle needs 24 bytes" in refusal(
         rewritten(path, change={"data/0": None})
     )
     assert "it holds 23 bytes of the storage '0'" in refusal(rewritten(path, change={"data/0": bytes(23)}))
@@ -285,13 +285,13 @@ def test_a_storage_that_is_absent_or_short_is_refused(tmp_path: Path):
 def test_an_archive_that_is_packed_is_counted(tmp_path: Path):
     path = rewritten(tmp_path / "a.pt", change={}, method=zipfile.ZIP_DEFLATED)
     assert count(path).total == 8
-    assert "data.pkl' is packed by method 12" in refusal(rewritten(path, change={}, method=zipfile.ZIP_BZIP2))
+    assert "data.pkl' uses compression method 12" in refusal(rewritten(path, change={}, method=zipfile.ZIP_BZIP2))
 
 
 def test_a_pickle_that_is_not_that_of_its_checksum_is_refused(tmp_path: Path):
     path = save(tmp_path / "a.pt", STATE)
     path.write_bytes(path.read_bytes().replace(b"wte.weight", b"wtf.weight"))
-    assert "data.pkl' is damaged: its bytes are not those of its size and checksum" in refusal(path)
+    assert "data.pkl' is damaged: wrong size or checksum" in refusal(path)
 
 
 def test_a_tensor_beyond_its_storage_is_refused(tmp_path: Path):
@@ -301,7 +301,7 @@ def test_a_tensor_beyond_its_storage_is_refused(tmp_path: Path):
     wider = pickled.replace(b"K\x02K\x03\x86", b"K\x02K\x04\x86")
     assert wider != pickled
     line = refusal(rewritten(tmp_path / "a.pt", change={"data.pkl": wider}))
-    assert "a tensor of shape (2, 4) that reaches 7 elements into a storage of 6" in line
+    assert "a tensor of shape (2, 4) that needs 7 elements of a storage with 6" in line
 
 
 # -- archives made to harm ------------------------------------------------------------------------

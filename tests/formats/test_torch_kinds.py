@@ -50,7 +50,7 @@ def test_a_nested_tensor_is_counted_by_all_its_parts(tmp_path: Path):
     for layout in (torch.strided, torch.jagged):
         ledger = count(saved(tmp_path, {"w": torch.nested.nested_tensor(parts, layout=layout)}))
         assert ledger.total == 18
-        assert noted(ledger, "counted by the 18 elements of all their parts")
+        assert noted(ledger, "counted by the 18 elements of all parts")
 
 
 def test_a_shard_is_counted_by_its_global_shape(tmp_path: Path):
@@ -77,7 +77,7 @@ def test_dtypes_without_arithmetic(tmp_path: Path, word: str):
     tensor = torch.empty(2, 3, dtype=getattr(torch, word))
     ledger = count(saved(tmp_path, {"w": tensor}))
     assert (ledger.tensors["w"].dtype, ledger.total, ledger.totals["stored_bytes"]) == (word, 6, tensor.nbytes)
-    assert noted(ledger, "each element holds two values") is (word == "float4_e2m1fn_x2")
+    assert noted(ledger, "each complex element") is (word == "float4_e2m1fn_x2")
 
 
 @pytest.mark.parametrize("dtype", [torch.quint4x2, torch.quint2x4])

@@ -80,7 +80,7 @@ def test_a_save_that_contradicts_its_config_is_named(tmp_path):
 
     run = trainer(llama(tie_word_embeddings=True), tmp_path)
     run.add_callback(Spoil())
-    with pytest.raises(NotTied, match="loaders start it at random"):
+    with pytest.raises(NotTied, match="loaders initialise it at random"):
         run.train()
 
 

@@ -41,7 +41,7 @@ def test_fsdp2_with_the_pair_in_two_units(mesh):
     named(model, "copied-parameters", "copied")
     with pytest.raises(ValueError, match="shared with a parameter already managed by another FSDP group"):
         model(IDS)
-    with pytest.raises(BadInput, match="tie the model first, then wrap it with all names of the tie in one unit"):
+    with pytest.raises(BadInput, match="tie the model first, then wrap both tensors in one unit"):
         retie(model)
 
     model = gpt2()
@@ -78,7 +78,7 @@ def test_fsdp1_with_the_pair_in_two_units(mesh):
     named(model, "copied-parameters", "copied")
     assert abs(losses(model) - sound) > 0.1
     named(model, "untied-head", "untied")
-    with pytest.raises(BadInput, match="tie the model first, then wrap it with all names of the tie in one unit"):
+    with pytest.raises(BadInput, match="tie the model first, then wrap both tensors in one unit"):
         retie(model, keep=WTE)
 
     model = wrap(gpt2())

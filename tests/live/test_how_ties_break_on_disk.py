@@ -74,7 +74,7 @@ def test_a_flag_that_says_false_of_a_file_without_a_head(folder):
     assert missing == {HEAD}
     assert not torch.allclose(logits(loaded), logits(model))  # gibberish
     remedy = named_in(folder, "config-says-untied-head-missing", (HEAD,)).remedy
-    assert "writes a copy whose config.json ties it" in remedy
+    assert "if it was trained tied, write a repaired copy" in remedy
     loaded, missing = reloaded(fixed(folder), LlamaForCausalLM)
     assert missing == set()
     assert torch.equal(logits(loaded), logits(model))
@@ -152,7 +152,7 @@ def test_shared_memory_is_refused_and_cloned_into_a_duplicate(folder, tmp_path):
 
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     save_file(state, folder / "model.safetensors", {"format": "pt"})
-    assert f"{4 * SIZE:,} bytes twice" in named_in(folder, "duplicate-in-file").message
+    assert f"{4 * SIZE:,} duplicate bytes" in named_in(folder, "duplicate-in-file").message
     out = fixed(folder)
     assert load_file(out / "model.safetensors").keys() == state.keys() - {HEAD}
     assert torch.equal(logits(reloaded(out)[0]), logits(model))
@@ -259,7 +259,7 @@ def test_the_group_of_the_tied_matrix_decides_whether_it_decays():
         return (weight.detach() / before).mean().item()
 
     assert decays() == 1
-    assert found.remedy == "move it to another group if that is not meant"
+    assert found.remedy == "move it to another group if this is not intended"
     optimizer.param_groups[0]["params"].append(optimizer.param_groups[1]["params"].pop(plain.index(weight)))
     (found,) = check_optimizer(model, optimizer)
     assert found.message == f"{WTE} = {HEAD} is in group 0, with weight_decay 0.5"
@@ -283,8 +283,8 @@ def test_rows_that_pad_the_vocabulary_are_told(folder):
     model.resize_token_embeddings(101, pad_to_multiple_of=64)
     model.save_pretrained(folder)
     assert any(
-        note == f"{WTE} has 128 rows, and the ids of tokenizer.json end at 100: 27 rows more (216 parameters), as"
-        " padding leaves, which no token uses"
+        note == f"{WTE} has 128 rows, but the ids of tokenizer.json end at 100: 27 extra rows (216 parameters)"
+        " that no token uses (padding)"
         for note in count(folder).notes
     )
     assert ties(folder).verdict == "consistent"
@@ -300,8 +300,8 @@ def test_tokens_without_a_row_are_told(folder):
         model(last)
     (note,) = [note for note in count(folder).notes if "tokenizer" in note]
     assert note == (
-        f"{WTE} has 101 rows, and the ids of tokenizer.json end at 103: looking up the last 3 fails;"
-        " model.resize_token_embeddings makes room"
+        f"{WTE} has 101 rows, but the ids of tokenizer.json end at 103: the last 3 ids have no row; call"
+        " model.resize_token_embeddings"
     )
     model.resize_token_embeddings(len(words))
     model(last)
@@ -317,7 +317,7 @@ def test_tokens_without_a_row_are_told(folder):
         ({"model": {"vocab": [["a", 0.0]] * 100}, "added_tokens": [{"id": 100, "content": "<s>"}]}, []),
         ({"model": {"vocab": {"a": "x", "b": True}}, "added_tokens": [7, {}]}, []),
         ([], []),
-        ('{"vocab": {"a": 1', ["the tokenizer beside it was not used: {} is not JSON after vocab"]),
+        ('{"vocab": {"a": 1', ["its tokenizer was not used: {} is not JSON after vocab"]),
         ({"note": 'says "vocab": {"x": 999}', "model": {"vocab": [["a", 0.0]] * 101}}, []),
     ],
 )

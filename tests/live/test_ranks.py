@@ -34,12 +34,12 @@ def processes(monkeypatch):
 
 
 def test_a_rank_that_raises_is_named_with_what_it_said():
-    with pytest.raises(RanksFailed, match=r"^rank 1 ended with 1: on purpose$"):
+    with pytest.raises(RanksFailed, match=r"^rank 1 exited with code 1: on purpose$"):
         run("broken_on_one")
 
 
 def test_ranks_that_hang_are_ended(processes):
-    with pytest.raises(RanksFailed, match=r"^rank 0, 1 did not end within 0\.5 seconds$"):
+    with pytest.raises(RanksFailed, match=r"^rank 0, 1 did not finish within 0\.5 seconds$"):
         run("hanging", longest=0.5)
     assert len(processes) == 2
     assert all(process.returncode is not None for process in processes)

@@ -184,7 +184,7 @@ class Answering:
 
     def results(self):
         if not self.rows:
-            raise RanksFailed("rank 1 ended with 1: why")
+            raise RanksFailed("rank 1 exited with code 1: why")
         return [[survive._to_json(row)] for row in self.rows]
 
 
@@ -202,11 +202,13 @@ def test_ranks_that_saw_different_things_have_failed():
     row = Survived("shard", "torch", "Take the head away.", "kept", "tied", "tied", 0, "same", "one tensor")
     other = replace(row, gradients="two tensors")
     assert (agreed(row, other).outcome, agreed(row, other).after) == ("failed", "")
-    assert agreed(row, other).said == "the ranks disagree: gradients is one tensor on 0, two tensors on 1"
+    assert agreed(row, other).said == "the ranks disagree on gradients: one tensor on rank 0, two tensors on rank 1"
 
 
 def test_a_rank_that_did_not_end_well_says_why_and_claims_nothing():
-    assert agreed() == Survived("shard", "torch", "Take the head away.", "failed", said="rank 1 ended with 1: why")
+    assert agreed() == Survived(
+        "shard", "torch", "Take the head away.", "failed", said="rank 1 exited with code 1: why"
+    )
 
 
 # -- a source of the user's -----------------------------------------------------------------------
@@ -263,7 +265,7 @@ def test_a_factory_of_the_users_is_run_in_one_process_and_in_two(capfd):
     ours = rows["init_empty_weights"]
     assert (ours.after, ours.remedy, ours.mended) == ("aliased", "tie them with tallystick.retie(model)", "tied")
     theirs = rows["save_pretrained, from_pretrained"]
-    assert (theirs.outcome, theirs.said) == ("not applicable", "Own is no transformers model")
+    assert (theirs.outcome, theirs.said) == ("not applicable", "Own is not a transformers model")
     both = rows["DistributedDataParallel"]
     assert (both.outcome, both.parameters, both.gradients) == ("kept", 0, "one tensor")
     assert rows["fully_shard (FSDP2): blocks, root"].said == "Own has no nn.ModuleList of blocks"
@@ -294,20 +296,24 @@ def test_a_model_that_takes_more_than_token_ids_is_looked_at_without_gradients()
         (
             "llama-3-8b",
             {},
-            "llama-3-8b has no head that is tied to its token embedding: there is no tie that an operation",
+            "llama-3-8b has no head tied to its token embedding, so there is no tie to test",
         ),
-        ("rank_tasks:own", {"tied": False}, "rank_tasks:own has no head that is tied to its token embedding"),
-        ("rank_tasks:own", {"tokens": 13}, "rank_tasks:own has a vocabulary of 13, too few to tell the uses"),
+        ("rank_tasks:own", {"tied": False}, "rank_tasks:own has no head tied to its token embedding, so"),
+        ("rank_tasks:own", {"tokens": 13}, "rank_tasks:own has a vocabulary of 13, too few to distinguish"),
         (
             "rank_tasks:own",
             {"tokens": 3_000_000},
-            "builds 24,000,072 parameters: name one that builds at most 20,000,000",
+            "builds 24,000,072 parameters, more than the 20,000,000 allowed",
         ),
-        ("rank_tasks:ONE", {}, "rank_tasks:ONE gives the same module each time: name a function that builds a new one"),
-        ("gpt3", {}, "there is no preset or file 'gpt3'; nearest: gpt2"),
+        (
+            "rank_tasks:ONE",
+            {},
+            "rank_tasks:ONE returns the same module each time: name a function that builds a new one",
+        ),
+        ("gpt3", {}, "no preset or file 'gpt3'; nearest: gpt2"),
         ("gpt2", {"n_lyer": 2}, "gpt2 has no key 'n_lyer' to set; nearest: n_layer"),
         ("palm-8b", {}, "palm-8b: neither tallystick nor transformers"),
-        ("model.safetensors", {}, "model.safetensors holds weights alone: name the folder with its config.json"),
+        ("model.safetensors", {}, "model.safetensors has weights but no config: name the folder with its config.json"),
         ("./nowhere/config.json", {}, "nowhere/config.json: No such file or directory"),
     ],
 )
@@ -349,7 +355,9 @@ def test_sizes_are_cut_and_everything_else_stays():
 def test_what_cannot_be_made_small_is_said(tmp_path):
     config = {"model_type": "mamba2", "tie_word_embeddings": True, "expand": 3, "num_heads": 192}  # of 64 are 3 × 4096
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(BadInput, match=r"no small Mamba2ForCausalLM could be made .*: name a package\.module:factory"):
+    with pytest.raises(
+        BadInput, match=r"cannot build a small Mamba2ForCausalLM from its config .*: name a package\.module:factory"
+    ):
         subject_of(str(tmp_path), {})
 
 

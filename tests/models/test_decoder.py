@@ -279,18 +279,18 @@ def test_under_autocast_the_products_of_experts_are_of_its_dtype(monkeypatch):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model_type": "lama"}, "model type 'lama' is no decoder of tallystick's; nearest: llama"),
+        ({"model_type": "lama"}, "model type 'lama' is not among tallystick's decoders; nearest: llama"),
         ({"model_type": "llama", "hidden_size": 10, "num_attention_heads": 3}, "hidden_size = 10 is not divisible"),
         ({"model_type": "llama", "rope_parameters": {"rope_type": "yarm", "factor": 2.0}}, "'yarm' is not known; nearest: yarn"),
-        ({"model_type": "llama", "rope_scaling": {"type": "linear"}}, "rope_type linear needs factor, and it is None"),
+        ({"model_type": "llama", "rope_scaling": {"type": "linear"}}, "rope_type linear needs factor, which is None"),
         ({"model_type": "llama", "hidden_act": "sillu"}, "activation 'sillu' is not known; nearest: silu"),
         ({"model_type": "llama", "vocab_size": -1}, "vocab_size is -1"),
-        ({"model_type": "gpt2", "add_cross_attention": True}, "attends to an encoder"),
+        ({"model_type": "gpt2", "add_cross_attention": True}, "supports neither cross-attention"),
         (
             {"model_type": "phi3", "rope_scaling": {"type": "su", "short_factor": [1.0], "long_factor": [1.0]}},
-            "short_factor has 1 numbers, and 48 pairs of channels turn",
+            "short_factor has 1 numbers, but the rotary size needs 48",
         ),
-        ({"model_type": "gemma2", "use_bidirectional_attention": True}, "lets tokens see those after them"),
+        ({"model_type": "gemma2", "use_bidirectional_attention": True}, "is not supported: decoders are causal"),
         ({"model_type": "palm"}, "d_model is missing"),
     ],
 )  # fmt: skip

@@ -111,7 +111,7 @@ def test_a_perplexity_beyond_floats_is_null():
     [
         ("", {}, "the text has 0 tokens"),
         ("a", {}, "the text has 1 tokens"),
-        ("abc", {"context": 17}, "context is 17, expected 1 to 16: the model has so many positions"),
+        ("abc", {"context": 17}, "context is 17, expected 1 to 16, the model's number of positions"),
         ("abc", {"context": 0}, "context is 0"),
         ("abc", {"context": 8, "stride": 9}, "stride is 9, expected 1 to 8: tokens between"),
         ("abc", {"stride": 0}, "stride is 0"),
@@ -123,12 +123,12 @@ def test_what_cannot_be_scored_is_refused(text, settings, message):
 
 
 def test_bytes_that_are_no_text_need_a_tokenizer_of_bytes():
-    with pytest.raises(BadInput, match="not UTF-8 at byte 1: a tokenizer of bytes could read it"):
+    with pytest.raises(BadInput, match="not UTF-8 at byte 1: use a byte tokenizer"):
         evaluate.evaluate(*indifferent(264, Tokenizer.trained(["hello"], 260)), b"a\xffb")
 
 
 def test_ids_without_a_row_are_refused():
-    with pytest.raises(BadInput, match="the id 195, and the embedding has rows for 0 to 99"):
+    with pytest.raises(BadInput, match="the id 195, but the embedding has rows for 0 to 99"):
         evaluate.evaluate(*indifferent(100, Tokenizer.bytes()), "aé")
 
 
@@ -139,5 +139,5 @@ def test_a_text_that_spells_a_special_token_out_is_a_text():
 def test_weights_that_are_no_numbers_are_said():
     decoder, tokenizer = indifferent(257, Tokenizer.bytes())
     torch.nn.init.constant_(decoder.norm.weight, torch.nan)
-    with pytest.raises(BadInput, match="not numbers"):
+    with pytest.raises(BadInput, match="are NaN"):
         evaluate.evaluate(decoder, tokenizer, "abc")

@@ -60,15 +60,15 @@ def test_rotary_positions_are_cropped_unless_their_angles_depend_on_them(tmp_pat
     save_pretrained(decoder, tmp_path / "cropped")
     assert read_strictly(tmp_path / "cropped").config.max_position_embeddings == 12
     stretched = decoder_of("llama", rope_scaling={"rope_type": "dynamic", "factor": 2.0})
-    with pytest.raises(BadInput, match="dynamic positions depend on how many there are"):
+    with pytest.raises(BadInput, match="dynamic rotary angles depend on the number of positions"):
         crop_positions(stretched, 12)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda decoder: crop_positions(decoder, 65), "cannot remain of 64"),
-        (lambda decoder: crop_positions(decoder, 0), "cannot remain of 64"),
+        (lambda decoder: crop_positions(decoder, 65), "of 64 positions"),
+        (lambda decoder: crop_positions(decoder, 0), "of 64 positions"),
         (lambda decoder: grow_vocabulary(decoder, 96), "cannot grow to 96"),
         (lambda decoder: grow_vocabulary(decoder, multiple_of=0), "cannot grow"),
         (lambda decoder: set_dropout(decoder, 2), "from 0 to 1"),

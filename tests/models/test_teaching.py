@@ -132,10 +132,10 @@ def test_the_layers_of_a_transformer_say_how_they_attend(name: str):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model_type": "mlp", "widths": [4]}, "widths holds one width"),
+        ({"model_type": "mlp", "widths": [4]}, "widths has one entry"),
         ({"model_type": "mlp", "widths": [4, 0]}, "widths_1 is 0, expected a positive integer"),
         ({"model_type": "mlp", "widths": 4}, "widths is 4, expected a list of positive integers"),
-        ({"model_type": "mlp", "widths": [4, 2], "depth": 3}, "widths and depth are two ways to say the same"),
+        ({"model_type": "mlp", "widths": [4, 2], "depth": 3}, "widths and depth set the same thing"),
         ({"model_type": "mlp", "inputs": 4, "width": 8, "depth": 3}, "outputs is missing"),
         ({"model_type": "multi_head_attention", "d_model": 6, "n_heads": 4}, "is not divisible by n_heads = 4"),
         ({"model_type": "multi_head_attention", "d_model": 6, "n_heads": 2, "rotary": True}, "3 is odd"),

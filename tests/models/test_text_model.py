@@ -223,13 +223,13 @@ def test_a_tokenizer_with_more_entries_than_rows_is_refused(tmp_path, files):
         (folder / files).write_text(json.dumps({"h": 0, "e": 1, "he": 2, END: 3}))
         (folder / "merges.txt").write_text("h e\n")
     with pytest.raises(
-        BadInput, match=r"end at (256|3), and the embedding .*has 3 rows: it is the tokenizer of another"
+        BadInput, match=r"end at (256|3), but the embedding .*has 3 rows: it is another model's tokenizer"
     ):
         TextModel.load(folder)
 
 
 def test_a_checkpoint_without_a_tokenizer_says_what_to_do(tmp_path):
-    with pytest.raises(BadInput, match="say --tokenizer bytes or a path"):
+    with pytest.raises(BadInput, match="use --tokenizer bytes or a path"):
         TextModel.load(saved(tmp_path / "model", 300))
 
 

@@ -55,7 +55,7 @@ def test_a_folder_without_one_says_what_to_do(tmp_path):
 
 def test_rubbish_is_no_tokenizer(tmp_path):
     (tmp_path / "tokenizer.json").write_text('{"a": 1}')
-    with pytest.raises(BadInput, match="is no tokenizer"):
+    with pytest.raises(BadInput, match="is not a tokenizer"):
         Tokenizer.load(tmp_path)
 
 

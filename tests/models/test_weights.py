@@ -175,9 +175,9 @@ def test_everything_that_does_not_fit_is_named_at_once(untied_llama):
 
     rewrite(untied_llama, spoil)
     assert refused(untied_llama).endswith(
-        "does not hold the tensors of its config: missing: model.layers.1.mlp.up_proj.weight, model.norm.weight;"
-        " unexpected: model.layers.3.mlp.up_proj.weight, odd;"
-        " of another shape: model.layers.0.self_attn.q_proj.weight (48, 31) where the config says (48, 48)"
+        "does not match its config: missing: model.layers.1.mlp.up_proj.weight, model.norm.weight;"
+        " unexpected: model.layers.3.mlp.up_proj.weight, odd; with another shape:"
+        " model.layers.0.self_attn.q_proj.weight (48, 31), but (48, 48) in the config"
     )
 
 
@@ -264,7 +264,7 @@ def test_a_tokenizer_with_more_ids_than_rows_is_refused(tied_llama):
     assert load_pretrained(tied_llama)
     tokenizer["added_tokens"] = [{"id": VOCABULARY, "content": "<pad>"}]
     (tied_llama / "tokenizer.json").write_text(json.dumps(tokenizer))
-    assert "the ids of tokenizer.json end at 97, and the embedding has 97 rows" in refused(tied_llama)
+    assert "the ids of tokenizer.json end at 97, but the embedding has 97 rows" in refused(tied_llama)
 
 
 def test_a_folder_without_weights_or_config_is_refused(tmp_path, tied_llama):

@@ -72,7 +72,7 @@ def test_a_tied_tensor_is_drawn_once_and_marked_at_both_places(layout):
     marked = {box.get("class"): said for box, said in tiles(picture) if box.get("data-tie") == "1"}
     assert marked.keys() == {"token_embedding", "head"}
     assert marked["token_embedding"].startswith("transformer.wte.weight: 50,257 × 768, 38,597,376 parameters (31.0%)")
-    assert "lm_head.weight is transformer.wte.weight (tied), drawn there, counted once" in marked["head"]
+    assert "lm_head.weight is transformer.wte.weight (tied), counted once there" in marked["head"]
     assert [said for _, said in tiles(picture) if said.startswith("lm_head")] == []
 
 

@@ -157,7 +157,7 @@ def _table(seed: int) -> Table:
         return " ".join(draws.choices(words, k=draws.randrange(9)))
 
     columns = [
-        Column(draws.choice(["what", "parameters", "who counts so", "GiB"]), draws.random() < 0.5)
+        Column(draws.choice(["what", "parameters", "used by", "GiB"]), draws.random() < 0.5)
         for _ in range(draws.randrange(1, 7))
     ]
     rows = [[cell(column.number) for column in columns] for _ in range(draws.randrange(1, 9))]

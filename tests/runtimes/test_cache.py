@@ -62,9 +62,9 @@ def test_layers_alike_are_one_line_and_their_states_do_not_grow_with_the_sequenc
     answer = tallystick.memory(config, dtype="bfloat16", kv_dtype="int8", sequence=128)
     lines = {line.what: line.formula for line in answer.lines if line.part == "kv_cache"}
     assert lines == {
-        "cached keys and values in int8": "1 × 2 layers × 128 tokens × 32 × int8",
-        "last inputs of convolutions in bfloat16": "1 × 7 layers × 304 × 2 B",  # (64 + 2·6) channels, the last 4
-        "states of recurrent layers in float32": "1 × 7 layers × 384 × 4 B",  # 64 channels of 6
+        "keys and values in int8": "1 × 2 layers × 128 tokens × 32 × int8",
+        "convolution states in bfloat16": "1 × 7 layers × 304 × 2 B",  # (64 + 2·6) channels, the last 4
+        "recurrent states in float32": "1 × 7 layers × 384 × 4 B",  # 64 channels of 6
     }
     assert (
         answer.kv_cache_bytes_per_token
@@ -76,7 +76,7 @@ def test_layers_alike_are_one_line_and_their_states_do_not_grow_with_the_sequenc
 def test_a_model_without_attention_has_a_cache_that_no_token_adds_to():
     answer = tallystick.memory({"model_type": "bamba", **MAMBA, "num_hidden_layers": 2}, sequence=10**6)
     assert answer.kv_cache_bytes_per_token == 0
-    assert not any("no cache is counted" in note for note in answer.notes)
+    assert not any("no KV cache is counted" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_quantised_window_is_what_transformers_has_not():
         tallystick.memory({"model_type": "mistral", **GROUPED, "sliding_window": window}, kv_dtype="int4").notes
         for window in (7, None)
     )
-    note = "transformers holds no cache in int4 for layers that see a window or carry a state"
+    note = "transformers has no int4 cache for sliding-window or recurrent layers"
     assert note in windowed
     assert note not in whole
 

@@ -62,7 +62,7 @@ def test_the_cache_is_that_of_the_runtime():
         found = memory(ledger, sequence=17, runtime=runtime).to_dict()
         assert found["kv_cache_bytes"] == tokens * of_one_token
     assert lines_of(memory(ledger, sequence=17, runtime=Paged()), "activations") == [
-        ("the tensors of its only buffer at once", 7)
+        ("peak activations (its only buffer, one layer)", 7)
     ]
 
 

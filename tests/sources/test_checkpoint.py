@@ -68,7 +68,7 @@ def test_gpt2_as_published(tmp_path: Path):
     assert ledger.mismatches == {}
     assert ledger.by("role") == count("gpt2").by("role")
     assert ledger.to_dict()["mismatches"] == {}
-    assert noted(ledger, "12 stored tensors are buffers")
+    assert noted(ledger, "12 stored tensors count as buffers")
 
 
 def test_gpt2_as_published_without_its_config(tmp_path: Path):
@@ -78,7 +78,7 @@ def test_gpt2_as_published_without_its_config(tmp_path: Path):
     assert roles(ledger) == roles(count("gpt2"))
     assert ledger.architecture is None
     assert ledger.ties == ()
-    assert noted(ledger, "12 stored tensors are taken as buffers by their well-known names")
+    assert noted(ledger, "12 stored tensors count as buffers, because of their names")
     assert noted(ledger, "such as h.0.attn.bias")
     assert noted(ledger, "no LM head is stored")
     assert "mismatches" not in ledger.to_dict()
@@ -216,7 +216,7 @@ def test_a_head_of_another_shape_cannot_be_the_tied_one(tmp_path: Path):
     ledger = count(tmp_path)
     assert ledger.total == LLAMA_BODY + 160 + 24 * 8
     assert ledger.ties == ()
-    assert ledger.mismatches == {"misshaped": ("lm_head.weight: (24, 8) where the config says (20, 8)",)}
+    assert ledger.mismatches == {"misshaped": ("lm_head.weight: (24, 8), but (20, 8) in the config",)}
 
 
 def test_a_tied_embedding_that_is_not_stored(tmp_path: Path):
@@ -246,7 +246,7 @@ def test_an_untied_head_that_is_missing(tmp_path: Path):
     assert ledger.total == LLAMA_BODY + 160
     assert ledger.ties == ()
     assert ledger.mismatches == {"missing": ("lm_head.weight",)}
-    assert noted(ledger, "1 tensor is described by the config and not there: lm_head.weight")
+    assert noted(ledger, "1 tensor is in the config but missing: lm_head.weight")
 
 
 def test_metadata_that_names_a_tie(tmp_path: Path):
@@ -314,11 +314,15 @@ def test_disagreements_are_named(tmp_path: Path):
     assert {kind: set(found) for kind, found in ledger.mismatches.items()} == {
         "missing": {"model.layers.1.mlp.up_proj.weight"},
         "unexpected": {"model.layers.0.self_attn.q_proj.bias", "value_head.weight"},
-        "misshaped": {"model.layers.2.mlp.down_proj.weight: (8, 13) where the config says (8, 12)"},
+        "misshaped": {"model.layers.2.mlp.down_proj.weight: (8, 13), but (8, 12) in the config"},
     }
     assert ledger.total == LLAMA_UNTIED - 96 + 8 + 8 + 8
     assert ledger.to_dict()["mismatches"] == {kind: list(found) for kind, found in ledger.mismatches.items()}
-    for words in ("1 tensor is described", "2 tensors are there and not described", "1 tensor is of another shape"):
+    for words in (
+        "1 tensor is in the config but missing",
+        "2 tensors are stored but not in",
+        "1 tensor is of another shape",
+    ):
         assert noted(ledger, words)
 
 
@@ -417,7 +421,7 @@ def test_a_head_under_the_bodys_prefix(tmp_path: Path):
         ("{", "is not JSON"),
         ("", "is empty"),
         ("[]", "holds the list"),
-        ("{}", "is no model config"),
+        ("{}", "is not a model config"),
         ('{"model_type": "gpt2", "n_embd": "8"}', "n_embd is the string '8'"),
         ('{"model_type": "gpt2", "n_embd": 7}', "divisible"),
         ('{"model_type": "gpt2", "n_layer": 1000000000000}', "describes more than 1,000,000 tensors"),
@@ -430,7 +434,7 @@ def test_a_broken_config_beside_a_sound_checkpoint(tmp_path: Path, config: str, 
     ledger = count(tmp_path)
     assert ledger.total == TINY_UNIQUE
     assert ledger.architecture is None
-    assert noted(ledger, "the config beside the checkpoint was not used")
+    assert noted(ledger, "the checkpoint's config was not used")
     assert noted(ledger, words)
 
 
@@ -440,7 +444,7 @@ def test_an_unknown_model_type_beside_a_checkpoint(tmp_path: Path, model_type: s
     write_config(tmp_path, {"model_type": model_type})
     ledger = count(tmp_path)
     assert ledger.total == TINY_UNIQUE
-    assert noted(ledger, "which is not known natively: roles by name")
+    assert noted(ledger, "which is not known natively: roles are guessed from names")
     assert all(note.isprintable() for note in ledger.notes)
 
 
@@ -506,7 +510,7 @@ def test_packed_integers_are_said(tmp_path: Path):
     shapes = {"layers.0.mlp.up_proj.qweight": (4, 4), "layers.0.mlp.up_proj.scales": (4,)}
     dtypes = {"layers.0.mlp.up_proj.qweight": "I32"}
     ledger = count(write(tmp_path / "a.safetensors", shapes, dtypes=dtypes))
-    assert noted(ledger, "1 tensors hold integers, as packed quantised weights do")
+    assert noted(ledger, "1 tensors hold integers, possibly packed quantised weights")
 
 
 def test_an_empty_checkpoint(tmp_path: Path):

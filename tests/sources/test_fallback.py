@@ -73,7 +73,7 @@ def test_a_process_that_nobody_asked_for_long_gives_way_to_another(monkeypatch: 
 
 def test_a_build_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(process, "WAIT", 0.01)
-    with pytest.raises(BadInput, match=r"^the dictionary: transformers takes more than 0.01 seconds to build it$"):
+    with pytest.raises(BadInput, match=r"^the dictionary: transformers needs more than 0.01 seconds to build it$"):
         tallystick.count({**T5, "num_layers": 900})
     monkeypatch.undo()
     assert tallystick.count(T5).total
@@ -81,7 +81,7 @@ def test_a_build_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_DATA"), reason="this system does not limit memory")
 def test_memory_that_a_build_may_not_take():
-    with pytest.raises(BadInput, match=r"transformers takes more than .* (bytes of memory|seconds) to build it$"):
+    with pytest.raises(BadInput, match=r"transformers needs more than .* (bytes of memory|seconds) to build it$"):
         tallystick.count({**T5, "num_labels": 10**9})  # each is given a name
     assert tallystick.count(T5).total
 
@@ -111,9 +111,9 @@ def test_a_fork_asks_a_process_of_its_own():
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (object(), "is no value that a config.json can hold"),
-        ({1, 2}, "is no value that a config.json can hold"),
-        (10**5000, "holds what no config.json can hold"),
+        (object(), "is not a value that JSON can represent"),
+        ({1, 2}, "is not a value that JSON can represent"),
+        (10**5000, "holds a value that JSON cannot represent"),
     ],
     ids=["object", "set", "digits"],
 )

@@ -63,25 +63,25 @@ def test_a_copy_inside_the_folder_is_refused_however_it_is_named(tmp_path, monke
     folder = checkpoint(tmp_path / "place" / "ck")
     (tmp_path / "place" / "link").symlink_to("ck")
     monkeypatch.chdir(tmp_path / "place")
-    assert refused(folder, out, capsys).endswith("itself: name a folder outside of it")
+    assert refused(folder, out, capsys).endswith("name a folder outside it")
 
 
 def test_a_folder_that_is_named_through_a_link_is_the_same(folder, capsys):
     link = folder.with_name("link")
     link.symlink_to(folder)
-    assert "name a folder outside of it" in refused(link, folder / "o", capsys)
+    assert "name a folder outside it" in refused(link, folder / "o", capsys)
 
 
 @pytest.mark.parametrize(
     ("out", "said"),
     [
-        ("", "exists already, and is not overwritten"),
-        ("..", "exists already, and is not overwritten"),
-        ("nowhere/o", "/nowhere is no folder: make it first"),
-        ("file/o", "/file is no folder: make it first"),
-        ("nowhere/../o", "/nowhere/.. is no folder: make it first"),
-        ("dangling", "dangling exists already, and is not overwritten"),
-        ("file", "file exists already, and is not overwritten"),
+        ("", "exists and is not overwritten"),
+        ("..", "exists and is not overwritten"),
+        ("nowhere/o", "/nowhere is not a folder: create it"),
+        ("file/o", "/file is not a folder: create it"),
+        ("nowhere/../o", "/nowhere/.. is not a folder: create it"),
+        ("dangling", "dangling already exists and is not overwritten"),
+        ("file", "file already exists and is not overwritten"),
         ("n" * 300, "could not be written: File name too long"),
     ],
 )
@@ -106,14 +106,14 @@ def test_what_takes_the_name_meanwhile_stays(folder, capsys, monkeypatch):
     write_config = repair._write_config
     monkeypatch.setattr(repair, "_write_config", lambda *rest, **more: (out.mkdir(), write_config(*rest, **more)))
     assert main(["ties", str(folder), "--fix", str(out), "--as", "tied"]) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert sorted(os.listdir(folder.parent)) == ["ck", "out"]
     assert os.listdir(out) == []
 
 
 # -- what is in the folder ------------------------------------------------------------------------
 
-OUTSIDE = "outside of it, which is not followed: put the file there, or remove the link"
+OUTSIDE = "outside the folder, which is not followed: replace the link by the file, or remove it"
 LINKS = {
     "a device": ("/dev/zero", f"holds 'x', a link to '/dev/zero' {OUTSIDE}"),
     "a file outside": ("../secret", f"holds 'x', a link to '../secret' {OUTSIDE}"),
@@ -124,7 +124,7 @@ LINKS = {
     "the folder above": ("..", f"holds 'x', a link to '..' {OUTSIDE}"),
     "a folder in it": ("sub", "holds 'x', a link to 'sub', which is a folder"),
     "out and in again": ("../ck/../secret", OUTSIDE),
-    "nothing": ("nothing", "holds 'x', a link to 'nothing', which is not there"),
+    "nothing": ("nothing", "holds 'x', a link to 'nothing', which does not exist"),
     "out through a link": ("y/secret", f"holds 'x', a link to 'y/secret' {OUTSIDE}"),
     "a blob of no cache": ("../../blobs/" + "0" * 64, OUTSIDE),
     "a name that is long": ("../" + "n" * 200, OUTSIDE),
@@ -155,7 +155,7 @@ def test_a_link_outside_of_what_is_read_is_not_followed_either(folder, capsys, n
 def test_a_pipe_and_a_socket_are_named(folder, monkeypatch, capsys):
     os.mkfifo(folder / "sub" / "pipe")
     said = refused(folder, folder.with_name("out"), capsys)
-    assert said.endswith("holds 'sub/pipe', which is a pipe: only regular files are copied, remove it from the folder")
+    assert said.endswith("holds 'sub/pipe', which is a pipe: remove it from the folder (only regular files are copied)")
     os.unlink(folder / "sub" / "pipe")
     monkeypatch.chdir(folder)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -268,7 +268,7 @@ def test_a_file_that_is_changed_between_the_look_and_the_copy(folder, monkeypatc
     monkeypatch.setattr(repair, "list_regular", listed)
     assert main(["ties", str(folder), "--fix", str(folder.with_name("out")), "--as", "tied"]) == 2
     error = capsys.readouterr().err
-    assert "was changed while it was copied" in error or "'sub/notes.txt' cannot be read" in error
+    assert "changed while it was copied" in error or "'sub/notes.txt' cannot be read" in error
     assert error.count("\n") == 1
     assert not any(path.name.startswith((".out", "out")) for path in folder.parent.iterdir())
 
@@ -282,7 +282,7 @@ def test_a_file_that_is_changed_after_it_was_copied(folder, monkeypatch, capsys)
 
     monkeypatch.setattr(repair, "_write_config", late)
     assert main(["ties", str(folder), "--fix", str(folder.with_name("out")), "--as", "tied"]) == 2
-    assert "was changed while it was copied: try again when nothing writes to it" in capsys.readouterr().err
+    assert "changed while it was copied: try again when nothing writes to it" in capsys.readouterr().err
     assert os.listdir(folder.parent) == ["ck"]
 
 
@@ -313,7 +313,7 @@ def test_a_file_that_is_gone_is_one_line(folder):
 def test_a_file_that_is_not_the_one_that_was_listed_is_not_read(folder, change):
     listing = regular.list_regular(folder)
     change(folder / "sub" / "notes.txt")
-    with pytest.raises(BadInput, match="was changed while it was copied"):
+    with pytest.raises(BadInput, match="changed while it was copied"):
         listing.open("sub/notes.txt")
 
 

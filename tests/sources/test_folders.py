@@ -112,7 +112,7 @@ def test_sizes_in_an_index_that_are_not_those_of_its_files_are_said(tmp_path: Pa
     sharded(tmp_path, total_size=4096, total_parameters=LLAMA_UNTIED - 7)
     ledger = count(tmp_path)
     assert ledger.total == LLAMA_UNTIED
-    assert noted(ledger, f"says total_size 4,096, and its files hold {4 * LLAMA_UNTIED:,} bytes of tensors")
+    assert noted(ledger, f"says total_size 4,096, but its files hold {4 * LLAMA_UNTIED:,} bytes of tensors")
     assert noted(ledger, f"says total_parameters {LLAMA_UNTIED - 7:,}: 7 fewer")
 
 
@@ -123,7 +123,7 @@ def test_an_index_that_counts_a_tied_head_twice(tmp_path: Path):
     told = json.loads(index.read_text())
     told["metadata"]["total_parameters"] = LLAMA_BODY + 320
     index.write_text(json.dumps(told))
-    assert noted(count(tmp_path), f"says total_parameters {LLAMA_BODY + 320:,}: counting every name")
+    assert noted(count(tmp_path), f"says total_parameters {LLAMA_BODY + 320:,}: if every name is counted")
 
 
 @pytest.mark.parametrize(
@@ -138,13 +138,13 @@ def test_odd_metadata_of_an_index_changes_nothing(tmp_path: Path, metadata: Any)
 @pytest.mark.parametrize(
     ("stated", "stored", "said"),
     [
-        ("bfloat16", {"model.": "F16", "lm_head": "F16"}, f"the config says bfloat16, the tensors otherwise: {LLAMA_UNTIED:,} in float16"),
+        ("bfloat16", {"model.": "F16", "lm_head": "F16"}, f"the config says bfloat16, but the tensors are {LLAMA_UNTIED:,} in float16"),
         (
             "float16",
             {"model.layers": "BF16"},
-            f"the config says float16, the tensors otherwise: 328 in float32, {LLAMA_UNTIED - 328:,} in bfloat16",
+            f"the config says float16, but the tensors are 328 in float32, {LLAMA_UNTIED - 328:,} in bfloat16",
         ),
-        ("float32", {"model.": "BF16", "lm_head": "BF16"}, f"the config says float32, the tensors otherwise: {LLAMA_UNTIED:,} in bfloat16"),
+        ("float32", {"model.": "BF16", "lm_head": "BF16"}, f"the config says float32, but the tensors are {LLAMA_UNTIED:,} in bfloat16"),
         ("bfloat16", {"model.": "BF16", "lm_head": "BF16"}, None),
         (None, {"model.": "F16", "lm_head": "F16"}, None),
     ],
@@ -248,8 +248,8 @@ def test_a_pointer_in_place_of_the_weights(tmp_path: Path, capsys: pytest.Captur
     ledger = count(tmp_path)
     assert (ledger.kind, ledger.total) == ("config", LLAMA_UNTIED)
     assert ledger.notes == (
-        f"model.safetensors is a Git LFS pointer to {4 * LLAMA_UNTIED + 2000:,} bytes: counted from the config;"
-        " `git lfs pull` fetches what is pointed to",
+        f"model.safetensors is a Git LFS pointer to {4 * LLAMA_UNTIED + 2000:,} bytes: counted from the"
+        " config; run `git lfs pull` for the files",
     )
     answer = ties(tmp_path)
     assert answer.verdict == "unknown"
@@ -261,7 +261,7 @@ def test_a_pointer_to_more_than_the_config_describes(tmp_path: Path):
     """As where a head is stored that the config ties."""
     write_config(tmp_path, FLOAT32)
     pointer(tmp_path / "model.safetensors", 4 * LLAMA_UNTIED + 2_000_000)
-    assert noted(count(tmp_path), "that is 2,000,000 bytes more than the config's model takes")
+    assert noted(count(tmp_path), "2,000,000 bytes more than the config's model")
 
 
 def test_pointers_in_place_of_shards(tmp_path: Path):
@@ -270,7 +270,7 @@ def test_pointers_in_place_of_shards(tmp_path: Path):
         pointer(tmp_path / f"model-0000{number}-of-00002.safetensors", 2 * LLAMA_UNTIED)
     ledger = count(tmp_path)
     assert ledger.total == LLAMA_UNTIED
-    assert noted(ledger, f"2 of 2 files of weights are Git LFS pointers, together to {4 * LLAMA_UNTIED:,} bytes")
+    assert noted(ledger, f"2 of 2 weight files are Git LFS pointers, together to {4 * LLAMA_UNTIED:,} bytes")
     assert len(ledger.notes) == 1
 
 
@@ -289,13 +289,13 @@ def test_an_upload_that_stopped_half_way(tmp_path: Path, capsys: pytest.CaptureF
     if not indexed:
         index.unlink()
     else:
-        assert "names 162 shards, of which 123 are not beside it" in refused(capsys, "count", str(index))
-        assert "of which 123 are not beside it" in refused(capsys, "count", str(tmp_path))
+        assert "names 162 shards, of which 123 are missing from its folder" in refused(capsys, "count", str(index))
+        assert "of which 123 are missing from its folder" in refused(capsys, "count", str(tmp_path))
     write_config(tmp_path, LLAMA)
     ledger = count(tmp_path)
     assert ledger.total == LLAMA_UNTIED
     assert ledger.notes[0] == (
-        "39 of 162 files of weights are there, and not 'model-00040-of-00162.safetensors' to"
+        "39 of 162 weight files are present, not 'model-00040-of-00162.safetensors' to"
         " 'model-00162-of-00162.safetensors': counted from the config"
     )
     assert ties(tmp_path).verdict == "unknown"
@@ -305,14 +305,14 @@ def test_an_index_alone_is_set_against_the_config(tmp_path: Path, capsys: pytest
     index = tmp_path / "model.safetensors.index.json"
     names = {**dict.fromkeys(llama_shapes(head=False), "a.safetensors"), "model.layers.0.extra.weight": "b.safetensors"}
     index.write_text(json.dumps({"weight_map": names}))
-    assert "names 2 shards, of which 2 are not beside it" in refused(capsys, "count", str(tmp_path))
+    assert "names 2 shards, of which 2 are missing from its folder" in refused(capsys, "count", str(tmp_path))
     write_config(tmp_path, FLOAT32)
     ledger = count(tmp_path)
     assert ledger.total == LLAMA_UNTIED
     assert ledger.notes == (
-        "0 of 2 files of weights are there, and not 'a.safetensors', 'b.safetensors': counted from the config",
-        "1 tensors the config describes and the index does not name: lm_head.weight",
-        "1 tensors the index names and the config does not describe: model.layers.0.extra.weight",
+        "0 of 2 weight files are present, not 'a.safetensors', 'b.safetensors': counted from the config",
+        "1 tensors are in the config but not in the index: lm_head.weight",
+        "1 tensors are in the index but not in the config: model.layers.0.extra.weight",
     )
 
 
@@ -330,9 +330,9 @@ def test_an_index_with_the_marks_of_a_merge(tmp_path: Path, capsys: pytest.Captu
     told = json.dumps(json.loads(index.read_text()), indent=2)
     index.write_text(f"<<<<<<< HEAD\n{told}\n=======\n{told}\n>>>>>>> refs/pr/1\n")
     said = refused(capsys, "count", str(tmp_path))
-    assert "index.json is not JSON: a merge that was never resolved left '<<<<<<< HEAD' in line 1" in said
+    assert "index.json is not JSON: unresolved merge conflict '<<<<<<< HEAD' in line 1" in said
     index.write_text(f"{told}\n=======\n{told}\n")
-    assert "left '=======' in line" in refused(capsys, "count", str(tmp_path))
+    assert "merge conflict '=======' in line" in refused(capsys, "count", str(tmp_path))
 
 
 def test_an_index_of_two_documents_is_refused_where_the_second_begins(
@@ -348,25 +348,25 @@ def test_an_index_of_two_documents_is_refused_where_the_second_begins(
 ADAPTERS: dict[str, tuple[Any, str]] = {
     "LoRA": (
         lambda: peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"]),
-        "an adapter of PEFT (LORA) of rank 4 on q_proj, v_proj, 6 modules, for 'somebody/base', whose parameters are not here",
+        "a PEFT adapter (LORA), rank 4 on q_proj, v_proj (6 modules), for 'somebody/base' (base model not counted)",
     ),
     "LoRA of two ranks": (
         lambda: peft.LoraConfig(r=4, rank_pattern={"v_proj": 2}, target_modules=["q_proj", "v_proj"]),
-        "of rank 2, 4 on q_proj, v_proj, 6 modules",
+        "rank 2, 4 on q_proj, v_proj (6 modules)",
     ),
     "LoRA and a whole head": (
         lambda: peft.LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["lm_head"]),
-        "whole tensors beside it: base_model.model.lm_head.weight (160 parameters)",
+        "complete tensors in addition: base_model.model.lm_head.weight (160 parameters)",
     ),
-    "DoRA": (lambda: peft.LoraConfig(r=4, use_dora=True, target_modules=["down_proj"]), "of rank 4 on down_proj, 3 modules"),
+    "DoRA": (lambda: peft.LoraConfig(r=4, use_dora=True, target_modules=["down_proj"]), "rank 4 on down_proj (3 modules)"),
     "IA3": (
         lambda: peft.IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
-        "an adapter of PEFT (IA3), for 'somebody/base'",
+        "a PEFT adapter (IA3), for 'somebody/base'",
     ),
     "prompt tuning": (
-        lambda: peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=5), "an adapter of PEFT (PROMPT_TUNING)",
+        lambda: peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=5), "a PEFT adapter (PROMPT_TUNING)",
     ),
-    "VeRA": (lambda: peft.VeraConfig(r=4, target_modules=["q_proj"]), "an adapter of PEFT (VERA)"),
+    "VeRA": (lambda: peft.VeraConfig(r=4, target_modules=["q_proj"]), "a PEFT adapter (VERA)"),
 }  # fmt: skip
 
 
@@ -409,17 +409,17 @@ def test_an_adapter_whose_config_says_another_rank(tmp_path: Path):
     adapted(tmp_path, ADAPTERS["LoRA"][0]())
     config = tmp_path / "adapter_config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "r": 16}))
-    assert noted(count(tmp_path), "adapter_config.json says rank 16, and the tensors have rank 4")
+    assert noted(count(tmp_path), "adapter_config.json says rank 16, but the tensors have rank 4")
     config.write_text(json.dumps({**json.loads(config.read_text()), "r": 10**4000}))
-    assert noted(count(tmp_path), "adapter_config.json says rank an integer of 13288 bits, and the tensors have rank 4")
+    assert noted(count(tmp_path), "adapter_config.json says rank an integer of 13288 bits, but the tensors have rank 4")
 
 
 @pytest.mark.parametrize(
     ("shapes", "config", "words"),
     [
-        ({"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 3)}, "{}", "are of no one rank"),
-        ({"a.lora_A.weight": (4, 8)}, "{}", "without the other matrix of its adapter"),
-        ({"a.lora_A.weight": (), "a.lora_B.weight": ()}, "{}", "are of no one rank"),
+        ({"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 3)}, "{}", "have different ranks"),
+        ({"a.lora_A.weight": (4, 8)}, "{}", "without its adapter's other matrix"),
+        ({"a.lora_A.weight": (), "a.lora_B.weight": ()}, "{}", "have different ranks"),
         ({"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 4)}, "[]", "expected an object with a peft_type"),
         ({"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 4)}, "{", "is not JSON"),
         ({"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 4)}, "", "is empty"),
@@ -476,7 +476,7 @@ def test_a_pipeline_of_diffusers_is_refused(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "StableDiffusionPipeline"}))
     for command in ("count", "ties", "memory"):
         assert (
-            "is a pipeline of diffusers, and not one model; name a model in it: 'text_encoder', 'unet', 'vae'"
+            "is a diffusers pipeline, not a single model; name a model in it: 'text_encoder', 'unet', 'vae'"
             in refused(capsys, command, str(tmp_path))
         )
 
@@ -512,7 +512,7 @@ def test_a_reward_model_has_lost_no_head(tmp_path: Path, head: str):
     write_config(tmp_path, LLAMA)
     ledger = count(tmp_path)
     assert (ledger.total, ledger.mismatches) == (LLAMA_BODY + 160 + 8, {})
-    assert noted(ledger, f"in place of an LM head: {head} (8 parameters)")
+    assert noted(ledger, f"instead of an LM head: {head} (8 parameters)")
     assert ties(tmp_path).problems == ()
 
 

@@ -159,16 +159,16 @@ LIVE: dict[str, tuple[Callable[..., object], object]] = {
 }
 
 
-NO_PART = "is no config, of which the language part could be counted"
-NO_CONFIG = "is no config: name a preset, a config.json or the folder with one"
+NO_PART = "is not a config, so its language part cannot be counted"
+NO_CONFIG = "is not a config: name a preset, a config.json or a folder with one"
 REFUSED = {
     ("count --part text", "YAML"): "is empty",  # its configs are flat
     ("count --part text", "weights"): f"{NO_PART}: name its config.json",
     ("count --part text", "https://, weights"): f"{NO_PART}: name its config.json",
     ("count --part text", "module:factory"): f"{NO_PART}$",
-    ("survive", "weights"): "holds weights alone: name the folder with its config.json",
-    ("survive", "https://, weights"): "holds weights alone: name the folder with its config.json",
-    ("survive", "module:factory"): "has no head that is tied to its token embedding",
+    ("survive", "weights"): "has weights but no config: name the folder with its config.json",
+    ("survive", "https://, weights"): "has weights but no config: name the folder with its config.json",
+    ("survive", "module:factory"): "has no head tied to its token embedding",
     ("train", "weights"): NO_CONFIG,
     ("train", "https://, weights"): NO_CONFIG,
     ("train", "module:factory"): NO_CONFIG,

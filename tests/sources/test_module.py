@@ -313,7 +313,7 @@ def test_where_a_module_and_its_config_disagree_is_named():
     model.transformer.extra = nn.Linear(2, 2, bias=False)
     del model.transformer.h[1]
     mismatches = count(model).mismatches
-    assert mismatches["misshaped"] == ("transformer.wpe.weight: (20, 8) where the config says (16, 8)",)
+    assert mismatches["misshaped"] == ("transformer.wpe.weight: (20, 8), but (16, 8) in the config",)
     assert mismatches["unexpected"] == ("transformer.extra.weight",)
     assert len(mismatches["missing"]) == 12
     assert all(name.startswith("transformer.h.1.") for name in mismatches["missing"])

@@ -99,10 +99,12 @@ def test_a_quantised_head_is_no_longer_what_the_config_ties():
     model = torch.ao.quantization.quantize_dynamic(LlamaForCausalLM(config), {nn.Linear})
     ledger = count(model)
     assert ledger.total == count(config).total + 64 * 16
-    assert noted(ledger, "is no longer tied to model.embed_tokens.weight, though the config says so: +1,024")
+    assert noted(
+        ledger, "is no longer tied to model.embed_tokens.weight, but the config says it should be (+1,024). Fix"
+    )
     (problem,) = ties(model).problems
     assert problem.code == "untied-head"
-    assert "leave its module out of the quantisation" in problem.remedy
+    assert "exclude its module from quantisation" in problem.remedy
     assert not noted(ledger, "retie")
 
 
@@ -131,7 +133,7 @@ def test_extra_state_is_named():
     assert ledger.total == 16
     assert noted(
         ledger,
-        "5 elements in the state dict are neither parameters nor buffers, and are not counted: 0._extra_state.scale",
+        "5 elements of the state dict are neither parameters nor buffers, so not counted: 0._extra_state.scale",
     )
 
 
@@ -190,7 +192,7 @@ def test_the_shard_of_a_flat_parameter_is_counted_whole():
     assert ledger.total == 50 * 8 * 2 + 8
     assert ledger.by("role") == {"token_embedding": 400, "norm": 8, "head": 400}
     (group,) = ties(model).groups
-    assert (group.relation, "this process has a part" in group.why) == ("unknown", True)
+    assert (group.relation, "this process has only a shard" in group.why) == ("unknown", True)
 
 
 @pytest.mark.parametrize("original", [False, True])

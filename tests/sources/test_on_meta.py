@@ -14,7 +14,7 @@ import tallystick
 from tallystick.cli.main import main
 from tallystick.sources.factory.factory import ON_META
 
-IN_MEMORY = "could not be built on the meta device"
+IN_MEMORY = "cannot be built on the meta device"
 
 FACTORIES = """
 import copy, functools

@@ -107,7 +107,7 @@ def test_a_folder_of_metas_is_its_weights_with_its_params(tmp_path: Path):
     (tmp_path / "params.json").write_text(json.dumps(SMALL))
     ledger = count(tmp_path)
     assert ledger.total == sum(tensor.numel() for tensor in state.values())
-    assert "params.json describes as many parameters" in ledger.notes
+    assert "params.json describes the same number of parameters" in ledger.notes
     (tmp_path / "params.json").write_text(json.dumps({**SMALL, "n_layers": 3}))
     assert any(
         note.startswith("params.json describes ") and "the weights hold" in note for note in count(tmp_path).notes
@@ -121,7 +121,7 @@ def test_slices_of_every_tensor_are_counted_from_the_params(tmp_path: Path):
     ledger = count(tmp_path)
     assert ledger.total == sum(tensor.numel() for tensor in meta_like(SMALL, 40).values())
     assert any(
-        "'consolidated.00.pth' and 2 more hold slices of each tensor, and were not read" in n for n in ledger.notes
+        "'consolidated.00.pth' and 2 more files hold slices of tensors and were not read" in n for n in ledger.notes
     )
 
 
@@ -135,7 +135,7 @@ def test_a_file_of_that_name_may_be_of_anything(tmp_path: Path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"vision_encoder": {}}, "a params.json of Meta's or Mistral's kind with 'vision_encoder', which is not read"),
+        ({"vision_encoder": {}}, "a params.json of Meta or Mistral with 'vision_encoder', which is not supported"),
         ({"moe_args": {}, "lora": 1}, "'moe_args', 'lora'"),
         ({"model_type": "mamba"}, "model_type the string 'mamba'"),
         ({"n_heads": None}, "n_heads is missing, expected a positive integer"),
@@ -221,7 +221,7 @@ def test_litgpts_config_is_read_as_the_published_models(tmp_path: Path, more: di
     ("more", "message"),
     [
         ({"mlp_class_name": "GemmaMLP"}, "litgpt's config of 'A-7B' with mlp_class_name the string 'GemmaMLP'"),
-        ({"norm_qk": True}, "with norm_qk True, which is not read: name lit_model.pth beside it"),
+        ({"norm_qk": True}, "with norm_qk True, which is not supported: name lit_model.pth in its folder"),
         ({"bias": True}, "with bias True"),
         ({"latent_attention": {"a": 1}}, "with latent_attention"),
         ({"n_layer": 0}, "n_layer is 0"),
@@ -236,10 +236,10 @@ def test_what_of_litgpt_is_not_read_is_named(tmp_path: Path, more: dict[str, Any
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("model:\n  dim: 3\n", "is no model config"),
-        ("just words\n", "line 1 is no `key: value`"),
-        ("a: 1\na: 2\n", "line 2 is a key that comes twice"),
-        ("{a: 1}\n", "line 1 is no `key: value`"),
+        ("model:\n  dim: 3\n", "is not a model config"),
+        ("just words\n", "line 1 is not `key: value`"),
+        ("a: 1\na: 2\n", "line 2 is a duplicate key"),
+        ("{a: 1}\n", "line 1 is not `key: value`"),
         ("\x1b[2J: 1\n", r"\x1b[2J"),
     ],
 )
@@ -270,8 +270,8 @@ def test_a_folder_of_openvino_is_counted_from_its_config(tmp_path: Path, capsys)
     # (97 + 32) rows, two blocks of 12 d² + 13 d, and the last norm
     assert ledger.total == (97 + 32) * 48 + 2 * (12 * 48 * 48 + 13 * 48) + 2 * 48
     assert any("counted from the config: weights such as 'openvino_" in note for note in ledger.notes)
-    assert "OpenVINO's weights, which are not read" in refusal(tmp_path / "openvino_model.bin")
-    assert ".xml files are not read; name its config.json" in refusal(tmp_path / "openvino_model.xml")
+    assert "OpenVINO weights, which are not supported" in refusal(tmp_path / "openvino_model.bin")
+    assert ".xml files are not supported; name its config.json" in refusal(tmp_path / "openvino_model.xml")
     assert main(["count", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
 
@@ -282,7 +282,7 @@ def test_a_config_of_metas_keys_says_nothing_of_the_names_beside_it(tmp_path: Pa
     write(tmp_path / "model.safetensors", {"tok_embeddings.weight": (10, 8), "layers.0.attention.wq.weight": (8, 8)})
     ledger = count(tmp_path)
     assert (ledger.total, ledger.mismatches) == (10 * 8 + 8 * 8, {})
-    assert ledger.notes[0].startswith("the config beside the checkpoint was not used: ")
+    assert ledger.notes[0].startswith("the checkpoint's config was not used: ")
     (tmp_path / "model.safetensors").unlink()
     index = {"weight_map": {"tok_embeddings.weight": "model-00001-of-00001.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))

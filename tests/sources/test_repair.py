@@ -39,7 +39,7 @@ def test_a_duplicate_is_stored_once(folders, capsys):
     (folders[0] / "sub").mkdir()
     (folders[0] / "sub" / "notes.txt").write_text("kept")
     assert fix(*folders) == 0
-    assert "lm_head.weight is left out of the file" in capsys.readouterr().out
+    assert "removed lm_head.weight from the file" in capsys.readouterr().out
     before, after = (load_file(folder / "model.safetensors") for folder in folders)
     assert before.keys() - after.keys() == {HEAD}
     assert all(torch.equal(before[name], after[name]) for name in after)
@@ -112,15 +112,15 @@ def test_shards_and_index_are_kept(folders):
 def test_what_is_refused(folders, capsys):
     saved(llama(tie_word_embeddings=True), folders[0])
     assert fix(*folders) == 2
-    assert "has no tie to mend" in capsys.readouterr().err
+    assert "has no tie to repair" in capsys.readouterr().err
     path = folders[0] / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "tie_word_embeddings": False}))
     folders[1].mkdir()
     assert fix(*folders) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert os.listdir(folders[1]) == []
     assert fix(folders[0] / "model.safetensors", folders[1] / "x") == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
     assert fix(folders[0], folders[1] / "nowhere" / "x") == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert main(["ties", str(folders[0]), "--as", "tied"]) == 2

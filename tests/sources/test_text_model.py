@@ -81,8 +81,8 @@ def test_of_a_type_that_nobody_knows_too(tmp_path: Path):
     ledger = tallystick.count(tmp_path, part="text")
     assert ledger.total == OWN
     assert ledger.notes[:2] == (
-        "the language part alone, text_config: a model of type llama",
-        "left out: 49 parameters stored beside it, in vision",
+        "language part only, text_config: a model of type llama",
+        "left out: 49 parameters of other parts, in vision",
     )
     assert {entry.name for entry in ledger.entries} == SHAPES.keys() - {"vision.patches.weight"}
     assert tallystick.ties(ledger).verdict == "consistent"
@@ -133,7 +133,7 @@ def test_what_is_not_all_there_is_counted_from_the_config(tmp_path: Path):
     (tmp_path / "model-00002-of-00002.safetensors").unlink()
     ledger = tallystick.count(tmp_path, part="text")
     assert ledger.total == OWN
-    assert ledger.notes[0] == "counted from the config: not all files of weights are there"
+    assert ledger.notes[0] == "counted from the config: some weight files are missing"
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_what_is_not_all_there_is_counted_from_the_config(tmp_path: Path):
     [
         (
             {"vision.patches.weight": (7, 7)},
-            "names alone do not tell its language part from the rest; config.json: .*unheard",
+            "cannot tell the language part from the names alone; config.json: .*unheard",
         ),
-        ({name: shape for name, shape in SHAPES.items() if "norm" not in name}, "names alone do not tell"),
+        ({name: shape for name, shape in SHAPES.items() if "norm" not in name}, "cannot tell"),
     ],
 )
 def test_a_language_part_that_cannot_be_told_apart_is_refused(shapes: dict[str, Any], why: str, tmp_path: Path):
@@ -168,5 +168,5 @@ def test_a_stored_tensor_that_is_lost_is_said_where_transformers_knows_the_names
 
 def test_a_type_without_a_language_part_of_its_own_is_refused():
     values = {"model_type": "vit", "num_hidden_layers": 1, "text_config": {"model_type": "t5"}}
-    with pytest.raises(BadInput, match=r"^the dictionary: transformers' ViTModel has no part for its language alone"):
+    with pytest.raises(BadInput, match=r"^the dictionary: transformers' ViTModel has no separate language part"):
         tallystick.count(values, part="text")

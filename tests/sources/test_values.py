@@ -97,7 +97,7 @@ def test_names_that_a_file_leaves_out_are_no_copies(tmp_path):
     answer = tallystick.ties(ledger)
     (group,) = answer.groups
     assert (group.relation, group.parameters, group.wasted_bytes, group.why) == ("copied", 21, 21 * 4, None)
-    assert answer.problems[0].message.startswith("lm_head.weight is stored beside the equal shared.weight,")
+    assert answer.problems[0].message.startswith("lm_head.weight is stored in addition to the equal shared.weight,")
 
     save_file({"other": values()}, path)  # and where none of them is stored, nothing is known
     ledger = replace(ledger, evidence=replace(ledger.evidence, values=StoredValues([(path, read_header(path))])))
@@ -144,9 +144,9 @@ def test_pieces_of_zero_3_are_counted_whole_and_told_apart_by_their_number():
     model = Model()
     model.wte.weight, model.lm_head.weight = empty(0, (7, 3)), empty(1, (7, 3))
     assert model.wte.weight.data_ptr() == model.lm_head.weight.data_ptr() == 0
-    assert told(model) == ("unknown", "DeepSpeed ZeRO-3 holds the values in pieces: gather them first")
+    assert told(model) == ("unknown", "DeepSpeed ZeRO-3 shards the values: gather them first")
     assert tallystick.count(model).total == 42
-    with pytest.raises(NotTied, match=r"ZeRO-3 .* 21 parameters more; .* keep="):
+    with pytest.raises(NotTied, match=r"ZeRO-3 .* 21 more parameters; .* keep="):
         assert_tied(model)
 
     model.lm_head.weight = empty(0, (7, 3))  # another object of the same number is the same Parameter
@@ -194,7 +194,7 @@ def test_memory_that_was_given_back_is_not_read():
     """
     model = Model(values(), values())
     model.lm_head.weight.untyped_storage().resize_(0)
-    assert told(model) == ("unknown", "the memory of the values is given back for now, as sharding does between uses")
+    assert told(model) == ("unknown", "the values are freed for now, as sharding does between uses")
     model.lm_head.weight.untyped_storage().resize_(20 * 4)  # one element short
     assert told(model)[0] == "unknown"
 
@@ -209,7 +209,7 @@ def test_tensors_that_only_pretend():
 
 def test_empty_and_sparse_tensors():
     model = nn.ParameterDict({"a": torch.empty(0, 3), "b": torch.empty(0, 3)})
-    with pytest.raises(NotTied, match="this process holds no element of them"):
+    with pytest.raises(NotTied, match="this process holds none of their elements"):
         assert_tied(model, "a", "b")
     model = nn.ParameterDict({"a": torch.eye(3).to_sparse(), "b": torch.eye(3).to_sparse()})
     with pytest.raises(NotTied, match="cannot compare a sparse_coo tensor with a sparse_coo tensor"):
@@ -254,7 +254,7 @@ def test_a_quantised_tensor_beside_a_plain_one_is_not_known():
     assert told(model) == ("unknown", why)
     model.lm_head.weight = nn.Parameter(quantised(values()), requires_grad=False)
     model.wte.weight.requires_grad_(False)
-    with pytest.raises(tallystick.BadInput, match=rf"equal is not known \({why}\): choose which stays with keep="):
+    with pytest.raises(tallystick.BadInput, match=rf"are equal \({why}\): choose one to keep: keep="):
         retie(model)
     retie(model, keep="wte.weight")
     assert_tied(model)
@@ -294,7 +294,7 @@ def test_packed_bytes_whose_scales_are_elsewhere_are_not_compared():
     model = Model()
     for module in (model.wte, model.lm_head):
         module.weight = Params4bit(packed.clone(), requires_grad=False)
-    assert told(model) == ("unknown", "a Params4bit holds packed values, whose scales are kept elsewhere")
+    assert told(model) == ("unknown", "a Params4bit holds packed values without their scales")
 
 
 # -- sharded --------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_sharded_tensors_on_one_process(mesh):
         assert isinstance(model.wte.weight, DTensor)
     assert [told(model) for model in (tied, copied, untied)] == [("tied", None), ("copied", None), ("untied", None)]
     assert [tallystick.count(model).total for model in (tied, copied, untied)] == [21, 42, 42]
-    with pytest.raises(tallystick.BadInput, match="FSDPModule has registered the parameters already"):
+    with pytest.raises(tallystick.BadInput, match="FSDPModule has already registered the parameters"):
         retie(copied)
 
 

@@ -239,7 +239,7 @@ def test_the_headline_is_the_model_of_the_defaults():
     assert formula.value == total(rounded())
     assert formula.latex.count(r"\lceil") == formula.latex.count(r"\rceil") == 2
     (note,) = formula.notes
-    assert re.fullmatch(r"found in 25 models built on the meta device, and true of \d+ more that were held back", note)
+    assert re.fullmatch(r"fitted to 25 models built on the meta device, and confirmed on \d+ more", note)
 
 
 def test_a_tie_is_counted_once_and_named():
@@ -258,8 +258,8 @@ def test_where_no_other_value_builds_the_formula_is_of_these_alone():
     formula = tallystick.formula(listed, vary={"d_head": [2, 4, 8]})
     assert formula.expression == "24*d_head"
     assert formula.notes == (
-        "true of all 3 models that can be built there",
-        "only at these values of d_head: 2, 4, 8; the factory built at no other that was tried",
+        "exact for all 3 models that can be built there",
+        "only at these values of d_head: 2, 4, 8; the factory failed at all other values tried",
     )
 
 
@@ -305,30 +305,30 @@ def plain(d: int = 4) -> nn.Module:
 @pytest.mark.parametrize(
     ("factory", "vary", "message"),
     [
-        (pyramid, {"d": (2, 9), "n": (1, 4)}, r"pyramid has a tensor that no formula was found for: \*\.weight with"),
-        (residue, {"d": (2, 90)}, r"no formula was found for: size 1 of weight is 1 with d=\d+; 2 with d="),
+        (pyramid, {"d": (2, 9), "n": (1, 4)}, r"pyramid has a tensor without a formula: \*\.weight with"),
+        (residue, {"d": (2, 90)}, r"without a formula: size 1 of weight is 1 with d=\d+; 2 with d="),
         (late, {"d": (2, 9), "n": (1, 6)}, r"extra\.weight with d=\d, n=\d is absent"),
-        (overlapping, {"d": (2, 9)}, "overlapping: b shares a part of a: that has no formula"),
+        (overlapping, {"d": (2, 9)}, "overlapping: b shares part of a, which has no formula"),
         (fickle, {"d": (2, 9)}, "fickle built two different models with d="),
-        (picky, {"d": (2, 90)}, r"picky builds at 2 of 89 points, with d at 4 and 8 alone.*only 4 and 8 will do"),
+        (picky, {"d": (2, 90)}, r"picky builds at 2 of 89 points, with d at 4 and 8 only.*only 4 and 8 will do"),
         (
             never,
             {"d": (2, 9)},
-            "never builds at none of the first 5 points: never raised RuntimeError: no model today.*it must build under torch",
+            "never fails at all of the first 5 points: never raised RuntimeError: no model today.*it must build under torch",
         ),
         (plain, {"e": (2, 9)}, "plain takes no argument 'e'"),
-        (plain, {"d": (2, 3)}, "holds 2 of the 3 values"),
-        (plain, {"d": "9:2"}, "holds 0 of the 3 values"),
+        (plain, {"d": (2, 3)}, "has 2 values; a formula needs at least 3"),
+        (plain, {"d": "9:2"}, "has 0 values; a formula needs at least 3"),
         (plain, {"d": "many"}, "d cannot be varied over 'many': expected a range 64:256"),
         (plain, {"d": 5}, "d cannot be varied over 5"),
         (plain, {"d": [1.5, 2, 3]}, "d cannot be varied over"),
         (plain, {"d": "1:9:0"}, "d cannot be varied over '1:9:0'"),
         (plain, {"d": (-3, 3)}, "integers of 0 or more"),
         (plain, {"d": "1:99999999999999999999"}, "below 2\\^63"),
-        (plain, {}, "no argument to vary"),
+        (plain, {}, "name an argument to vary"),
         ("gpt2", {"n_embd": (2, 9)}, "'gpt2' has no arguments to vary"),
         (7, {"n_embd": (2, 9)}, "cannot vary 7"),
-        (nn.Linear(2, 2), {"d": (2, 9)}, "is a module already"),
+        (nn.Linear(2, 2), {"d": (2, 9)}, "is already a module, so"),
     ],
     ids=lambda value: str(getattr(value, "__qualname__", "")),
 )

@@ -51,7 +51,7 @@ def named(model, code, relation, names=(WTE, HEAD)):
     with pytest.raises(NotTied, match=f"are {relation} ") as error:
         assert_tied(model)
     message = str(error.value)
-    assert f"{group.parameters:,} parameters more" in message
+    assert f"{group.parameters:,} more parameters" in message
     assert "\n" not in message
     return message.rpartition("tie them with ")[2]
 

@@ -105,10 +105,10 @@ PAIR = Pair(
     by_us,
     by_library,
     we_refuse=(  # each of these ggml refuses too, which checks more than its Python library
-        "is a list of the type .*, which is neither words nor numbers",
+        "is a list of type .*, neither text nor numbers",
         "would end at byte",  # a list or text that ends beyond the file is cut by the Python library
         "overlaps the one before it",
-        "no multiple of",
+        "not a multiple of",
         "more than the 4 of ggml",
         "elements, and .* packs",
         "more than 2.63 elements",

@@ -41,7 +41,7 @@ def made(tmp_path_factory):
 
 def rows_of(out):
     """The first table, a row by its name."""
-    lines = (out / "tying.md").read_text().split("## On the way")[0].splitlines()
+    lines = (out / "tying.md").read_text().split("## During training")[0].splitlines()
     return {cells[1].strip(): cells for cells in (line.split("|") for line in lines) if len(cells) > 6}
 
 
@@ -58,7 +58,7 @@ def test_it_leaves_a_page_and_its_picture(made):
     assert "| tied | 32 |" in text
     assert (out / "tying.svg").read_text().lstrip().startswith("<?xml")
     assert "](tying.svg)" in text
-    assert "What it cannot show" in text
+    assert "## Limits" in text
 
 
 def test_the_parameters_are_those_of_the_ledger_and_nearly_equal_where_they_should_be(made):
@@ -86,9 +86,9 @@ def test_the_numbers_are_those_of_the_logs(made):
         assert rows[name][5].strip() == f"{(one + other) / 2:.4f} ± {abs(one - other) / 2**0.5:.4f}"
         assert float(rows[name][6]) == pytest.approx(sum(line["cosine"] for line in ends[name]) / 2, abs=5e-4)
     one, other = (mine - tied for mine, tied in zip(losses["untied"], losses["tied"], strict=True))
-    assert f"- untied: {(one + other) / 2:+.4f} ± {abs(one - other) / 2**0.5:.4f} nats per token beside" in text
+    assert f"- untied: {(one + other) / 2:+.4f} ± {abs(one - other) / 2**0.5:.4f} nats per token relative to" in text
     lower = sum(gap > 0 for gap in (one, other))
-    verdict = {0: "higher in every one", 1: "lower in 1 of 2: they are not told apart", 2: "lower in every one"}[lower]
+    verdict = {0: "higher in every one", 1: "lower in 1 of 2: no clear difference", 2: "lower in every one"}[lower]
     assert f"(+{100 * 32 * 280 / int(rows['tied'][3].replace(',', '')):.2f}%); the tied one ends {verdict}" in text
     assert "| 4 | 256 |" in text  # the last step, and its tokens of 4 × 16
 
@@ -107,7 +107,7 @@ def test_what_is_done_is_not_done_again(made, capsys):
     assert (made[1] / "tying.md").read_text() == page
     assert {path: path.stat().st_mtime_ns for path in made[1].glob("*/checkpoints/*")} == before
     assert main(told(made[1].parent, "batch=8")) == 2
-    assert "is of a run with batch = 4, and this one says 8" in capsys.readouterr().err
+    assert "is from a run with batch = 4, but this run has 8" in capsys.readouterr().err
 
 
 def test_an_experiment_that_is_stopped_goes_on_to_the_same_page(made, tmp_path, monkeypatch, capsys):

@@ -76,7 +76,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path, mon
     with monkeypatch.context() as patched:
         patched.setattr(f"tallystick.training.checkpoint.{place}", fails)
         with pytest.raises(
-            BadInput, match=r"step-00000006 could not be written: .*No space .*; what was saved before stays"
+            BadInput, match=r"step-00000006 could not be written: .*No space .*; earlier checkpoints are kept"
         ):
             list(events)
     run.close()

@@ -51,7 +51,7 @@ def test_the_second_is_told_who_holds_it(tmp_path):
             pass
         said = str(refused.value)
         assert f"process {process.pid} on {socket.gethostname()!r} since '20" in said
-        assert said.endswith("UTC': wait until that run has ended, stop it, or name another out")
+        assert said.endswith("UTC': wait for that run, stop it, or choose another out")
     assert not (tmp_path / NAME).exists()
     with locked(tmp_path) as why_not:
         assert why_not == ""
@@ -147,7 +147,7 @@ def test_a_lock_that_is_no_regular_file_is_named(tmp_path, kind):
             os.mkfifo(path)
         case "folder":
             path.mkdir()
-    with pytest.raises(BadInput, match=r"\.lock is no regular file: remove it"), locked(tmp_path):
+    with pytest.raises(BadInput, match=r"\.lock is not a regular file: remove it"), locked(tmp_path):
         pass
     assert not other.exists() or other.read_text() == "mine"
 
@@ -185,7 +185,7 @@ def test_a_disk_without_locks_is_said_and_not_refused(tmp_path, monkeypatch, num
     monkeypatch.setattr(fcntl, "flock", none)
     run = prepared(small(tmp_path, steps=1))
     assert run.notes == [
-        f"{tmp_path / 'run'} is not locked, its disk cannot ({os.strerror(number)}): start no second run in it"
+        f"{tmp_path / 'run'} is not locked (its disk does not support it: {os.strerror(number)}): do not start a second run in it"
     ]
     run.close()
 

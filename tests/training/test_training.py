@@ -145,7 +145,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     while "saved" not in seen:
         seen.append(next(events).kind)
     monkeypatch.setattr(checkpoint, "_save_file", full)
-    with pytest.raises(BadInput, match="No space left on device; what was saved before stays"):
+    with pytest.raises(BadInput, match="No space left on device; earlier checkpoints are kept"):
         list(events)
     folder = tmp_path / "run" / "checkpoints"
     assert [path.name for path in folder.iterdir()] == ["step-00000003"]
@@ -159,7 +159,9 @@ def test_a_disk_that_is_full_within_a_file_leaves_the_checkpoint_before_and_noth
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
     try:
-        with pytest.raises(BadInput, match=r"step-00000006 could not be written: .*File too large.*; what was saved"):
+        with pytest.raises(
+            BadInput, match=r"step-00000006 could not be written: .*File too large.*; earlier checkpoints are kept"
+        ):
             list(events)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -186,7 +188,7 @@ def test_a_disk_without_room_for_the_checkpoints_is_seen_first(tmp_path, monkeyp
     )
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=3 * times * size + size - 1))
-    with pytest.raises(BadInput, match=f"bytes free, and this run will write {3 * times * size + size:,} at least"):
+    with pytest.raises(BadInput, match=f"bytes free, but this run needs at least {3 * times * size + size:,}"):
         prepared(config)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=3 * times * size + size))
     prepared(config)
@@ -212,7 +214,7 @@ def test_a_gradient_that_is_no_number_is_named(tmp_path):
     with torch.no_grad():
         run.decoder.layers[1].mlp.up_proj.weight[0, 0] = float("nan")
     before = weights(run)
-    with pytest.raises(Diverged, match="step 1: the loss is no finite number"):
+    with pytest.raises(Diverged, match="step 1: the loss is not finite"):
         list(run.events())
     run.decoder.zero_grad()
     hook = run.decoder.layers[0].attention.q_proj.weight.register_hook(lambda grad: grad * float("inf"))
@@ -285,10 +287,10 @@ def test_recomputed_activations_give_the_same_weights(tmp_path):
     ("settings", "message"),
     [
         ({"sequence": 65}, "sequence 65 is longer than the 64 positions of the model"),
-        ({"model.vocab_size": 100}, "the embedding has 100 rows and the tokenizer 257 entries"),
-        ({"device": "cuda:7"}, "device 'cuda:7' is not there"),
-        ({"device": "gpu"}, "device 'gpu' is not there: PyTorch .* has cpu"),
-        ({"device": "meta"}, "device 'meta' is not there"),
+        ({"model.vocab_size": 100}, "the embedding has 100 rows, but the tokenizer has 257 entries"),
+        ({"device": "cuda:7"}, "no device 'cuda:7'"),
+        ({"device": "gpu"}, "no device 'gpu': PyTorch .* has cpu"),
+        ({"device": "meta"}, "no device 'meta'"),
         ({"model.num_attention_heads": 3}, "^model.hidden_size = 32 is not divisible by num_attention_heads = 3"),
         ({"model.hidden": 3}, "no key 'hidden' to set"),
         ({"source": "lama"}, "there is no preset or file 'lama'"),
@@ -308,7 +310,7 @@ def test_a_model_that_cannot_be_is_refused_before_any_text_is_read(tmp_path):
 
 def test_a_folder_with_checkpoints_is_not_begun_anew(tmp_path):
     trained(small(tmp_path, steps=2))
-    with pytest.raises(BadInput, match="holds checkpoints of a run: go on with --resume auto"):
+    with pytest.raises(BadInput, match="holds a run's checkpoints: resume with --resume auto"):
         prepared(small(tmp_path, steps=2))
 
 
@@ -316,8 +318,8 @@ def test_a_folder_with_checkpoints_is_not_begun_anew(tmp_path):
     ("settings", "message"),
     [
         ({"learning_rate": 1.0}, "a run with learning_rate = 0.01"),
-        ({"batch": 8}, "batch = 4, and this one says 8"),
-        ({"model.hidden_size": 64}, "a run with model.hidden_size = 32, and this one says 64"),
+        ({"batch": 8}, "batch = 4, but this run has 8"),
+        ({"model.hidden_size": 64}, "a run with model.hidden_size = 32, but this run has 64"),
     ],
 )
 def test_a_run_is_not_gone_on_with_otherwise(tmp_path, settings, message):

@@ -40,7 +40,7 @@ def test_whole_numbers_are_integers_however_they_are_written():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"step": 3}, "'step' is no key of a training run; nearest: steps"),
+        ({"step": 3}, "unknown key 'step'; nearest: steps"),
         ({"preset": "nanno"}, "there is no preset 'nanno'; nearest: nano"),
         ({"batch": 0}, "batch is 0, expected 1 or more"),
         ({"batch": "8x"}, "batch is the string '8x', expected an integer"),
@@ -54,7 +54,7 @@ def test_whole_numbers_are_integers_however_they_are_written():
         ({"validation": 1.5}, "validation is 1.5, expected a share from 0 to 1"),
         ({"eval_batches": 0}, "eval_batches is 0, expected 1 or more"),
         ({"seed": -1}, "seed is -1, expected 0 to 4294967295"),
-        ({"batch": 8, "accumulate": 3}, "batch 8 cannot be read in 3 equal parts"),
+        ({"batch": 8, "accumulate": 3}, "batch 8 is not divisible by accumulate 3"),
     ],
 )
 def test_what_makes_no_run_is_refused(settings, message):

@@ -118,7 +118,7 @@ def test_ranks_are_refused_together_where_another_process_trains(tmp_path):
     with locked(Path(config.out)):
         said = said_by(2, [asdict(config), {}])
     assert f"is in use by process {os.getpid()} on" in said[0]
-    assert said[1] == "rank 1 ends, as another rank has failed"
+    assert said[1] == "rank 1 stops because another rank failed"
 
 
 @pytest.mark.parametrize("place", ["_save_file", "write_progress"])
@@ -126,8 +126,8 @@ def test_a_disk_that_is_full_for_one_rank_ends_all(tmp_path, place):
     """The second writes its random numbers, the first alone what is written once."""
     rank = 1 if place == "_save_file" else 0
     said = said_by(2, [asdict(small(tmp_path, **SAVED)), {str(rank): place}])
-    assert "step-00000003 could not be written: No space left on device; what was saved before stays" in said[rank]
-    assert said[1 - rank] == f"rank {1 - rank} ends, as another rank has failed"
+    assert "step-00000003 could not be written: No space left on device; earlier checkpoints are kept" in said[rank]
+    assert said[1 - rank] == f"rank {1 - rank} stops because another rank failed"
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
 

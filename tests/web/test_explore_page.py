@@ -133,7 +133,7 @@ def test_a_slider_changes_count_formula_memory_and_cache_at_once(opened):
     assert "n_layer = 13" in page.inner_text("#formula")
     memory = tallystick.memory(ledger)
     assert in_giga(memory.total_bytes) in page.inner_text("#memory")
-    assert f"adds {exact(memory.kv_cache_bytes_per_token)} bytes" in page.inner_text("#memory")
+    assert f"KV cache: {exact(memory.kv_cache_bytes_per_token)} bytes per token" in page.inner_text("#memory")
     assert page.inner_text('.away[data-name="memory"] pre >> nth=0') == "tallystick memory gpt2 --set n_layer=13"
     page.keyboard.press("End")
     page.wait_for_function("() => document.querySelector('#formula').textContent.includes('n_layer = 48')")
@@ -193,7 +193,7 @@ def test_how_it_is_run_changes_the_memory(opened):
     assert "fits h100" in page.inner_text("#memory")
     assert "--optimizer sgd" in page.inner_text('.away[data-name="memory"] pre >> nth=0')
     settled(page, page.select_option, "#run-mode", "inference")
-    assert "inference takes" in page.inner_text("#memory")
+    assert "inference needs" in page.inner_text("#memory")
 
 
 def test_the_picture_is_by_role_layer_or_tensor_as_areas_or_lengths(opened):
@@ -206,6 +206,8 @@ def test_the_picture_is_by_role_layer_or_tensor_as_areas_or_lengths(opened):
     assert page.locator("#count table tbody tr").count() == 149
     page.hover("svg.icicle rect.token_embedding")
     assert page.inner_text("#pointed").startswith("transformer.wte.weight: 50,257 × 768")
+    page.locator("svg.icicle rect.position_embedding").first.dispatch_event("pointerdown")  # a tap, which moves nothing
+    assert page.inner_text("#pointed").startswith("transformer.wpe.weight: 1,024 × 768")
 
 
 def test_the_causes_between_two_models_sum_to_the_gap(opened):
@@ -290,7 +292,11 @@ def test_a_config_is_pasted(opened):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("hello", "config.json is not JSON"), ("[" * 90_000, "nested too deeply"), ("x" * 1_000_001, "it was not read")],
+    [
+        ("hello", "config.json is not JSON"),
+        ("[" * 90_000, "nested too deeply"),
+        ("x" * 1_000_001, "allowed for a config"),
+    ],
 )
 def test_rubbish_that_is_pasted_is_said(opened, text, words):
     page = opened()
@@ -313,7 +319,7 @@ def test_of_a_file_of_weights_the_header_alone_leaves_the_page(opened, tmp_path)
     page.on("request", lambda request: sent.append(request.post_data_buffer or b""))
     settled(page, page.set_input_files, "#file", path)
     assert total(page) == 5010 * 64
-    assert "has no sizes to move" in page.inner_text("#controls") or page.locator("#controls input").count() == 0
+    assert "Sliders need a config" in page.inner_text("#controls") or page.locator("#controls input").count() == 0
     assert 0 < sum(map(len, sent)) < 10_000 < path.stat().st_size
 
 

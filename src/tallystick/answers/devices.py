@@ -159,11 +159,11 @@ def device_of(given: str | int | Mapping[str, Any] | Device, *, any_memory: bool
     if size is None:
         known = nearest(given, DEVICES) or f"; known: {', '.join(DEVICES)}"
         raise BadInput(
-            f"no device is called {quoted(given)}{known}; tallystick devices lists them; or give bytes, such as 24GB",
+            f"unknown device {quoted(given)}{known}; `tallystick devices` lists them; or give its memory, such as 24GB",
             code="unknown-name",
         )
     if size < 1:
-        raise BadInput(f"a device of {quoted(given)} holds nothing", code="bad-value")
+        raise BadInput(f"a device with {quoted(given)} of memory holds nothing", code="bad-value")
     if size < _SMALLEST and given.strip()[-1].isdecimal():
         number = given.strip()
         named = [name for name in DEVICES if re.sub("[^0-9]", "", name.partition("-")[0]) == number]
@@ -183,7 +183,7 @@ def _named(given: str, *, any_memory: bool) -> Device | None:
             return DEVICES[_ALIASES.get(name, name)]
     if sizes := _SIZES.get(word):
         if not any_memory:
-            raise BadInput(f"{given} comes with more or less memory: say {' or '.join(sizes)}", code="ambiguous")
+            raise BadInput(f"{given} exists with several memory sizes: choose {' or '.join(sizes)}", code="ambiguous")
         return DEVICES[sizes[-1]]
     return None
 
@@ -228,7 +228,7 @@ def this_machine() -> Device:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError):  # Windows has no such call, another system may not know these names
         raise BadInput(
-            "this machine has no CUDA device, and does not tell its RAM: say bytes, such as 24GB", code="no-answer"
+            "no CUDA device found, and the RAM size is unknown: give bytes, such as 24GB", code="no-answer"
         ) from None
     return Device("RAM", memory, source="the operating system")
 

@@ -17,7 +17,7 @@ from tallystick.errors import BadInput
 MOST_RANKS = 1024
 MOST = 2**30  # sequences, or tokens of one: if this many fit, memory is not the limit
 
-NOT_COUNTED = "kernels' workspaces, gaps between allocations"
+NOT_COUNTED = "kernel workspaces, allocator fragmentation"
 
 # Widest first; of two equally wide, the more common one.
 WIDTHS = {"inference": ("float32", "bfloat16", "int8", "int4"), "training": ("float32", "bfloat16")}
@@ -36,21 +36,21 @@ class Step(NamedTuple):
 STEPS = {
     "inference": (
         Step("weights in bfloat16", "dtype", "bfloat16"),
-        Step("keys and values cached in fp8", "kv_dtype", "fp8"),
+        Step("KV cache in fp8", "kv_dtype", "fp8"),
         Step("weights quantised to int8", "dtype", "int8"),
-        Step("keys and values cached in int4", "kv_dtype", "int4"),
+        Step("KV cache in int4", "kv_dtype", "int4"),
         Step("weights quantised to int4", "dtype", "int4"),
     ),
     "training": (
-        Step("attention by a kernel that keeps no scores", "attention", "flash"),
-        Step("the loss in chunks, so that not all logits exist at once", "loss", "chunked"),
-        Step("a fused optimizer step, which needs no buffers", "optimizer", "adamw-fused", ("adamw",)),
-        Step("activations of attention computed again in the backward pass", "recompute", "selective"),
-        Step("all activations but the layers' inputs computed again: a third more compute", "recompute", "full"),
-        Step("an 8-bit optimizer", "optimizer", "adam8bit", ("adamw", "adamw-fused")),
-        Step("weights in bfloat16: trained in it alone, they lose small updates to rounding", "dtype", "bfloat16"),
-        Step("LoRA of rank 16 in place of training all weights", "lora", 16, (None,)),
-        Step("weights quantised to nf4, under the adapters", "dtype", "nf4"),
+        Step("FlashAttention, which stores no scores", "attention", "flash"),
+        Step("loss in chunks, instead of all logits at once", "loss", "chunked"),
+        Step("fused optimizer step, without buffers", "optimizer", "adamw-fused", ("adamw",)),
+        Step("selective activation checkpointing (attention only)", "recompute", "selective"),
+        Step("full activation checkpointing (a third more compute)", "recompute", "full"),
+        Step("8-bit optimizer", "optimizer", "adam8bit", ("adamw", "adamw-fused")),
+        Step("bfloat16 weights (risky: small updates are lost; prefer --precision master)", "dtype", "bfloat16"),
+        Step("LoRA with rank 16 instead of full training", "lora", 16, (None,)),
+        Step("base weights quantised to nf4 (QLoRA)", "dtype", "nf4"),
     ),
 }
 
@@ -160,9 +160,7 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
         steps = _cheapest(ledger, device, asked.mode, options)
     changed = {step.option: step.value for step in steps}
     after = memory(ledger, **{**options, **changed}) if steps else None
-    unpacked = (
-        ["the widest dtype is one of weights unpacked: these are stored packed"] if dtype and is_packed(ledger) else []
-    )
+    unpacked = ["the dtype is for unpacked weights; these are stored packed"] if dtype and is_packed(ledger) else []
     return Fit(
         device=device,
         asked=asked,
@@ -178,7 +176,7 @@ def fit(ledger: Ledger, device: Device, **options: Any) -> Fit:
 
 
 def _not_counted(device: Device) -> str:
-    return f"not counted: {NOT_COUNTED}" if device.context else f"not counted: the driver's context, {NOT_COUNTED}"
+    return f"not counted: {NOT_COUNTED}" if device.context else f"not counted: driver context, {NOT_COUNTED}"
 
 
 def largest(total: Callable[[int], int], room: int, most: int) -> int | None:

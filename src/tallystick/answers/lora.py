@@ -39,7 +39,7 @@ def with_adapters(ledger: Ledger, rank: int, targets: Sequence[str] = ()) -> lis
         raise BadInput(f"targets is {shown(targets)}, expected names of modules such as q_proj", code="bad-value")
     known = {_module(entry) for entry in ledger.parameters if _is_linear(entry)}
     if not known:
-        raise BadInput(f"{ledger.source} has no linear layer that an adapter could stand beside", code="no-answer")
+        raise BadInput(f"{ledger.source} has no linear layer to adapt", code="no-answer")
     for target in targets:
         if target not in known:
             raise BadInput(

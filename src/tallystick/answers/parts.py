@@ -36,11 +36,11 @@ class Part(NamedTuple):
 
 _PARTS = (
     ("token_embedding", "the token embedding", {"token_embedding"}),
-    ("positions", "the learned positions", {"position_embedding"}),
+    ("positions", "the learned position embeddings", {"position_embedding"}),
     ("head", "the head", {"head"}),
     ("biases", "the biases", {"bias"}),
-    ("norm_scales", "the scales of the norms", {"scale"}),
-    ("norm_shifts", "the shifts of the norms", {"shift"}),
+    ("norm_scales", "the norm scales", {"scale"}),
+    ("norm_shifts", "the norm shifts", {"shift"}),
     ("norms", "the norms", {"norm"}),
 )
 

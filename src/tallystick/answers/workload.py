@@ -12,7 +12,7 @@ SEQUENCE = 4096  # default if neither the user nor learned positions give a leng
 
 
 def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, list[str]]:
-    """Return the tokens of a sequence, and notes about a default.
+    """Return the sequence length (tokens), and notes about a default.
 
     Args:
         ledger: the model.
@@ -31,11 +31,11 @@ def workload(ledger: Ledger, batch: int, sequence: int | None) -> tuple[int, lis
             return most, []
         stated = ledger.model.positions
         if stated is not None and stated < SEQUENCE:
-            return stated, [f"a sequence of {stated:,} tokens was taken: as many as the config says that it may have"]
-        return SEQUENCE, [f"a sequence of {SEQUENCE:,} tokens was taken: no learned positions say how long one is"]
+            return stated, [f"assumed {stated:,} tokens (the config's maximum); change it with --sequence"]
+        return SEQUENCE, [f"assumed {SEQUENCE:,} tokens; change it with --sequence"]
     if most is not None and sequence > most:
         raise BadInput(
-            f"a sequence of {sequence:,} is longer than the {most:,} positions that {ledger.source} has learned",
+            f"a sequence of {sequence:,} exceeds the {most:,} learned positions of {ledger.source}",
             code="bad-value",
         )
     return sequence, []

@@ -11,7 +11,7 @@ from tallystick.errors import shown
 
 ATTENTION_KINDS = ("block_sparse", "original_full")
 # The language model has the pooler already.
-IN_ORDER = {"ForPreTraining": ModelVariant(with_order, "`seq_relationship` beside the LM head")}
+IN_ORDER = {"ForPreTraining": ModelVariant(with_order, "`seq_relationship` in addition to the LM head")}
 
 
 @architecture(
@@ -30,7 +30,7 @@ def big_bird(c: Config) -> nn.Model:
     model = with_cls(
         c, "bert", nn.Module(embeddings=embeddings(c), encoder=nn.Module(layer=stack), pooler=nn.Linear(d, d))
     )
-    irregular = "the pooler takes one token of a sequence"
+    irregular = "the pooler processes one token per sequence"
     if c.attention_type == ATTENTION_KINDS[0]:
-        irregular += ", and in a long one most blocks of tokens see but a few others"
+        irregular += ", and long sequences use sparse block attention"
     return model.replace(irregular=irregular)

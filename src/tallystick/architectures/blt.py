@@ -66,7 +66,7 @@ def blt(c: Config) -> nn.Model:
     given = d * c.cross_attn_k  # elements of one patch, from the local encoder
     tied = c.tie_word_embeddings and c.headed
     return nn.Model(
-        "the layers between encoder and decoder take patches, fewer than the bytes, and the patcher learns nothing",
+        "the layers between encoder and decoder process patches, not bytes, and the patcher is not trained",
         model=nn.Module(
             local_encoder=nn.Module(
                 layers=_layers(encoder),

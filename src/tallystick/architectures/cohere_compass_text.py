@@ -43,7 +43,7 @@ def _require_turning(c: Config, kinds: Iterable[str]) -> None:
     """Refuse a config without `rope_parameters` for each of its kinds of layers (null: NoPE)."""
     stated = c.rope_parameters
     if stated is None:
-        raise c.refuse("rope_parameters is missing: it must say, for each kind of layer, how positions turn, or null")
+        raise c.refuse("rope_parameters is missing: it must hold the rotary settings of each layer kind, or null")
     for kind in sorted(set(kinds)):
         if not isinstance(stated, dict) or kind not in stated:
             raise c.refuse(f"rope_parameters is {shown(stated)}, expected a dictionary that has {kind}")

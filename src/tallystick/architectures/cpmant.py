@@ -40,7 +40,7 @@ def cpmant(c: Config) -> nn.Model:
     )
     biases = c.segment_types * c.segment_types + c.position_bias_num_buckets
     return nn.Model(
-        f"the layers take the {int(c.prompt_length)} positions of a prompt before each sequence too",
+        f"the layers also process {int(c.prompt_length)} prompt positions per sequence",
         cpmant=nn.Module(
             input_embedding=nn.Embedding(c.vocab_size + c.prompt_types * c.prompt_length, d),
             segment_embedding=nn.Embedding(c.segment_types, d),

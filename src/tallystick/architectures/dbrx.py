@@ -21,7 +21,7 @@ from tallystick.core.registry import Config, NestedConfig, architecture
 )
 def dbrx(c: Config) -> nn.Model:
     if c.tie_word_embeddings:
-        raise c.refuse("tie_word_embeddings is true, and transformers builds no such model of this type")
+        raise c.refuse("tie_word_embeddings is true, which transformers does not support for this type")
     d, norm = c.d_model, nn.LayerNorm(c.d_model, bias=False)
     block = nn.Module(
         norm_attn_norm=nn.Module(norm_1=norm, attn=_attention(c), norm_2=norm),
@@ -37,7 +37,7 @@ def _attention(c: Config) -> nn.Attention:
     """Attention with one fused projection; a config without `rope_theta` is refused."""
     d, count, stated = c.d_model, c.n_heads, c.part("attn_config")
     if stated.rope_theta is None:
-        raise stated.refuse("rope_theta is missing, without which transformers builds no such model")
+        raise stated.refuse("rope_theta is missing, which transformers requires")
     keys, size = stated.kv_n_heads, kit.rounded(d, count)
     if int(count) % int(keys):
         raise c.refuse(

@@ -66,7 +66,7 @@ def deepseek_v4(c: Config) -> nn.Model:
     hashed = 3 if c.num_hash_layers is None else int(c.num_hash_layers)
     routing = kit.listed(c, "mlp_layer_types", ROUTING, lambda layer: ROUTING[layer >= hashed], longer=True)
     layers = kit.in_turns(zip(_kinds(c), routing, strict=True), lambda kind, chosen: _block(c, kind, chosen))
-    irregular = "how it attends to compressed tokens is not counted, nor which waists read which heads"
+    irregular = "attention to compressed tokens is not counted"
     model = kit.decoder(c, layers, hc_head=stream_head(c)).replace(irregular=irregular)
     if c.published:
         ties = {tied.removeprefix("lm_"): to for tied, to in model.ties.items()}
@@ -198,7 +198,9 @@ def _rate(c: Config, kind: str) -> int:
     rates = {SPARSE: 4, HEAVY: 128} if c.compress_rates is None else c.compress_rates
     rate = rates.get(kind) if isinstance(rates, dict) else None
     if type(rate) is not int or rate < 1:
-        raise c.refuse(f"compress_rates is {shown(rates)}, expected how many tokens become one under {kind}")
+        raise c.refuse(
+            f"compress_rates is {shown(rates)}, expected the number of tokens per compressed token under {kind}"
+        )
     return rate
 
 

@@ -34,7 +34,7 @@ def _attention(c: Config) -> nn.Attention:
     """
     runs = kit.heads(c)
     if int(runs.keys) % 2:
-        raise c.refuse(f"heads of keys and values come in pairs, and there are {int(runs.keys)}")
+        raise c.refuse(f"key and value heads come in pairs, but there are {int(runs.keys)}")
     return nn.Attention(
         nn.Heads(2 * runs.queries, runs.keys, runs.size),
         **kit.attention(c, runs, bias=c.attention_bias).children,

@@ -120,7 +120,7 @@ def _sizes(c: Config, kinds: list[str]) -> dict[str, dict[str, int]]:
     for layer, kind in enumerate(kinds):
         sizes = own | stated.get(layer, {})
         if found.setdefault(kind, sizes) != sizes:
-            raise c.refuse(f"per_layer_config gives layers of {kind} unlike sizes")
+            raise c.refuse(f"per_layer_config gives {kind} layers different sizes")
     return found
 
 
@@ -153,8 +153,8 @@ def _of_windows(c: Config) -> dict[str, int]:
     turned = sizes["qk_rope_head_dim"] or c.swa_head_dim - sizes["qk_nope_head_dim"]
     if turned < 0 or turned + sizes["qk_nope_head_dim"] != c.swa_head_dim:
         raise c.refuse(
-            f"swa_head_dim = {int(c.swa_head_dim)} is not swa_qk_nope_head_dim = {int(sizes['qk_nope_head_dim'])} and what"
-            " positions turn"
+            f"swa_head_dim = {int(c.swa_head_dim)} is not swa_qk_nope_head_dim ="
+            f" {int(sizes['qk_nope_head_dim'])} plus the rotary size"
         )
     return sizes | {"qk_rope_head_dim": turned}
 

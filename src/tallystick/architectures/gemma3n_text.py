@@ -97,8 +97,8 @@ def borrowing(c: Config, kinds: list[str]) -> list[bool]:
 
 def _without_lender(c: Config) -> BadInput:
     return c.refuse(
-        f"num_kv_shared_layers = {int(c.num_kv_shared_layers)} of {int(c.num_hidden_layers)} layers leaves none of a"
-        " kind to borrow keys and values from"
+        f"num_kv_shared_layers = {int(c.num_kv_shared_layers)} of {int(c.num_hidden_layers)} layers leaves"
+        " no layer of a kind to share keys and values with"
     )
 
 

@@ -34,7 +34,7 @@ def gpt_bigcode(c: Config) -> nn.Model:
     c.require_divisible("n_embd", by="n_head")
     d, cross = c.n_embd, c.add_cross_attention
     if cross and c.multi_query:
-        raise c.refuse("add_cross_attention needs multi_query = false: no cross-attention shares one key")
+        raise c.refuse("add_cross_attention needs multi_query = false")
     size = d / c.n_head
     keys = 1 if c.multi_query else c.n_head
     block = nn.Module(

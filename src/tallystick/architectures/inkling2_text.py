@@ -41,7 +41,7 @@ FILED = {
     "post_mlp_convolution": "mlp_sconv",
     "e_score_correction_bias": "bias",
 }
-IRREGULAR = "what weighs the blocks before multiplies it with each of them"
+IRREGULAR = "the weights of earlier blocks multiply each of them"
 
 
 @architecture(

@@ -24,5 +24,7 @@ from tallystick.core.registry import Config, architecture, optional
 )
 def internlm3(c: Config) -> nn.Model:
     if c.attention_bias != c.mlp_bias:
-        raise c.refuse("attention_bias (or qkv_bias) and mlp_bias (or bias) differ: transformers builds no such model")
+        raise c.refuse(
+            "attention_bias (or qkv_bias) and mlp_bias (or bias) differ, which transformers does not support"
+        )
     return llama(c)

@@ -64,7 +64,7 @@ def longcat_flash(c: Config) -> nn.Model:
         c, nn.Repeat(c.num_layers if c.num_hidden_layers is None else int(c.num_hidden_layers) // 2, layer)
     )
     if c.zero_expert_num:
-        return model.replace(irregular="how many experts that do nothing it is sent to is up to the token")
+        return model.replace(irregular="the number of zero experts varies per token")
     return model
 
 

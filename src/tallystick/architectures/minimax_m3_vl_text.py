@@ -71,7 +71,7 @@ def _marked(c: Config, marks: object, name: str, kinds: tuple[str, str], otherwi
     if marks is None or getattr(c, name) is not None:
         return kit.listed(c, name, kinds, lambda _: kinds[otherwise])
     if not isinstance(marks, list) or len(marks) != count:
-        raise c.refuse(f"what marks {name} is {shown(marks)}, expected a 0 or 1 for each of the {count} layers")
+        raise c.refuse(f"the mask for {name} is {shown(marks)}, expected a 0 or 1 for each of the {count} layers")
     return [kinds[bool(mark)] for mark in marks]
 
 

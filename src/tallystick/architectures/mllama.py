@@ -153,7 +153,8 @@ def _ratios(c: Config) -> int:
     if listed is None:
         if c.max_num_tiles != TILES:
             raise c.refuse(
-                f"max_num_tiles = {int(c.max_num_tiles)} needs supported_aspect_ratios of its own: the default ones are of {TILES}"
+                f"max_num_tiles = {int(c.max_num_tiles)} needs its own supported_aspect_ratios: the default ones"
+                f" are for {TILES}"
             )
         return RATIOS
     if not isinstance(listed, list) or not all(_is_ratio(ratio) for ratio in listed):

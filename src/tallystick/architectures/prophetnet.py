@@ -40,7 +40,7 @@ def prophetnet(c: Config) -> nn.Model:
     )
     embedding, apart = "prophetnet.word_embeddings.weight", "prophetnet.decoder.word_embeddings.weight"
     return nn.Model(
-        f"the layers take it once for itself and once for each of the {int(c.ngram)} tokens ahead",
+        f"the layers process each token {int(c.ngram)} + 1 times",
         prophetnet=nn.Module(
             word_embeddings=nn.Embedding(c.vocab_size, d),
             decoder=nn.Module(

@@ -71,7 +71,7 @@ def _kinds(c: Config) -> list[str]:
         raise c.refuse(f"attn_layers is {shown(listed)}, expected a list of {' and '.join(LAYER_KINDS)}")
     for kind in {*listed}:
         if c.is_decoder and getattr(c, f"{kind}_num_chunks_after"):
-            raise c.refuse(f"{kind}_num_chunks_after must be 0: a decoder sees nothing behind")
+            raise c.refuse(f"{kind}_num_chunks_after must be 0: a decoder does not attend to later tokens")
     layers = len(listed) if c.num_hidden_layers is None else c.num_hidden_layers
     if len({*listed}) == 1:
         return listed[:1] if c.num_hidden_layers else listed

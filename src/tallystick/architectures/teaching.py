@@ -39,9 +39,9 @@ def mlp(c: Config) -> nn.Model:
     sizes = {key: getattr(c, key) for key in ("inputs", "width", "depth", "outputs")}
     stated = [key for key, size in sizes.items() if size]
     if c.widths and stated:
-        raise c.refuse(f"widths and {stated[0]} are two ways to say the same: keep one")
+        raise c.refuse(f"widths and {stated[0]} set the same thing: keep one")
     if len(c.widths) == 1:
-        raise c.refuse("widths holds one width: an MLP needs that of its input and that of its output")
+        raise c.refuse("widths has one entry: an MLP needs an input width and an output width")
     if not c.widths and len(stated) < len(sizes):
         missing = next(key for key in sizes if key not in stated)
         raise c.refuse(f"{missing} is missing: an MLP has widths, or inputs, width, depth and outputs")
@@ -140,7 +140,9 @@ def _attention(c: Config, *, rotary: bool) -> nn.Attention:
     c.require_divisible("d_model", by="n_heads")
     size = int(c.d_model) // int(c.n_heads)
     if rotary and size % 2:
-        raise c.refuse(f"d_model / n_heads = {size} is odd: rotary positions turn pairs", code="indivisible")
+        raise c.refuse(
+            f"d_model / n_heads = {size} is odd: rotary embedding needs an even head size", code="indivisible"
+        )
     names = ("query", "key", "value", "output")
     heads = nn.Heads(c.n_heads, c.n_heads, c.d_model / c.n_heads)
     return nn.Attention(heads, **{name: nn.Linear(c.d_model, c.d_model, bias=False) for name in names})

@@ -49,7 +49,7 @@ CLASSES = {
 def xlm(c: Config) -> nn.Model:
     c.require_divisible("emb_dim", by="n_heads")
     if not c.is_encoder:
-        raise c.refuse("is_encoder is false, and no such model of this type exists")
+        raise c.refuse("is_encoder is false, which this type does not support")
     d, layers = c.emb_dim, c.n_layers
     attends = nn.Attention(
         nn.Heads(c.n_heads, c.n_heads, d / c.n_heads, rotary=0, causal=c.causal),

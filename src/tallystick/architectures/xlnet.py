@@ -51,7 +51,7 @@ def xlnet(c: Config) -> nn.Model:
     c.require_divisible("d_model", by="n_head")
     d, heads, size = c.d_model, c.n_head, c.d_model / c.n_head
     if c.d_head and c.d_head != size:
-        raise c.refuse(f"d_head is {int(c.d_head)}, but d_model shared out among the heads is {int(size)}")
+        raise c.refuse(f"d_head is {int(c.d_head)}, but d_model divided by the heads is {int(size)}")
     each = {name: nn.Parameter((d, heads, size)) for name in ("q", "k", "v", "o", "r")}  # r projects relative positions
     biases = {name: nn.Parameter((heads, size)) for name in ("r_r_bias", "r_s_bias", "r_w_bias")}
     same_segment = nn.Parameter((2, heads, size), "token_embedding")

@@ -38,7 +38,7 @@ HYBRID = "hybrid"
 def zamba(c: Config) -> nn.Model:
     kinds = kit.listed(c, "layers_block_type", (kit.LINEAR, HYBRID), lambda layer: _pattern(c, layer))
     if len(kinds) < 3 and c.layers_block_type is None:
-        raise c.refuse(f"num_hidden_layers = {len(kinds)} is fewer than the 3 that come before the pattern of layers")
+        raise c.refuse(f"num_hidden_layers = {len(kinds)} is fewer than the 3 layers before the pattern")
     first = kinds.index(HYBRID) if HYBRID in kinds else 0
     scan = nn.Module(mamba=_mamba(c), input_layernorm=nn.RMSNorm(c.hidden_size))
     both = nn.Module(

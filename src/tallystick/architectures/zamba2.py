@@ -63,7 +63,7 @@ def zamba2(c: Config) -> nn.Model:
     each = ((places.get(number), number in held[:blocks]) for number in range(len(kinds)))
     model = kit.frame(c, kit.in_turns(each, lambda place, _: layer(place), depth=c.num_hidden_layers))
     if len(held) > blocks:
-        return model.replace(irregular="of the adapters of a shared block each layer runs its own alone")
+        return model.replace(irregular="each layer runs only its own adapter of a shared block")
     return model
 
 

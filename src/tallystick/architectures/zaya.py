@@ -33,9 +33,7 @@ CCA = "Figliolia et al. 2025, Compressed Convolutional Attention"
 )
 def zaya(c: Config) -> nn.Model:
     if c.num_experts_per_tok > 1:
-        raise c.refuse(
-            f"num_experts_per_tok is {int(c.num_experts_per_tok)}, and transformers builds such a model for 1 alone"
-        )
+        raise c.refuse(f"num_experts_per_tok is {int(c.num_experts_per_tok)}, but transformers supports only 1")
     d = c.hidden_size
     layers = nn.ModuleList((1, _block(c, first=True)), (c.num_hidden_layers - 1, _block(c)))
     return kit.decoder(

@@ -63,7 +63,7 @@ class Budget:
             raise OverBudget(f"reading it takes more than {self.steps:,} steps")
         now, thread = thread_time(), get_ident()
         if now - self._began.setdefault(thread, now) > self.seconds:
-            raise OverBudget(f"reading it takes more than {self.seconds:g} seconds of the processor")
+            raise OverBudget(f"reading it takes more than {self.seconds:g} seconds of CPU time")
         self._look = max(0, self._left - _LOOK)
 
     def keep(self, size: int, what: str) -> None:

@@ -128,7 +128,7 @@ class Config:
         stated = self._values.get(name)
         if isinstance(stated, list | tuple) and len(stated) > MOST_LISTED:
             raise self.refuse(
-                f"{name} lists {len(stated):,} values: up to {MOST_LISTED:,} are looked at one by one", code="too-large"
+                f"{name} lists {len(stated):,} values, more than the {MOST_LISTED:,} allowed", code="too-large"
             )
         if isinstance(default, bool):  # a bool is an int too
             return self._flag(name, key if isinstance(key, Key) else Key(key))
@@ -211,7 +211,7 @@ class Config:
         name = str(stated).removeprefix("torch.")  # a book's dictionary holds the object torch.bfloat16
         name = {"auto": "float32", "float": "float32", "half": "float16"}.get(name, name)
         if name not in BITS:
-            raise self.refuse(f"dtype is {shown(stated)}, which is no dtype{nearest(name, BITS)}")
+            raise self.refuse(f"dtype is {shown(stated)}, which is not a dtype{nearest(name, BITS)}")
         return name
 
     def _flag(self, name: str, key: Key) -> bool:

@@ -152,7 +152,7 @@ class Ledger(Displayed):
         """Every single tensor, buffers included."""
         if self._tensors_in_all > MOST_LISTED:
             raise BadInput(
-                f"{self.source} has more than {MOST_LISTED:,} tensors: too many to list one by one", code="too-large"
+                f"{self.source} has more than {MOST_LISTED:,} tensors, too many to list individually", code="too-large"
             )
         return tuple(in_printing_order(self.rolled))
 

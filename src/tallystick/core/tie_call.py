@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tallystick.core.entries import Entry
 
-LAZY = "run the model once to give each its shape, then call {}"
+LAZY = "run the model once to initialise the shapes, then call {}"
 
 
 def retie_call(names: Sequence[str] = (), keep: str = "") -> str:
@@ -32,11 +32,11 @@ def one_shape_first(shapes: Sequence[tuple[int, ...]], call: str) -> str:
     """
     first, *others = dict.fromkeys(tuple(map(int, shape)) for shape in shapes)
     if all(shape == first[::-1] for shape in others):
-        return f"give them one shape, as an nn.Linear head has an embedding's, then call {call}"
+        return f"give them the same shape (use an nn.Linear head), then call {call}"
     rows = [shape[0] for shape in (first, *others) if shape[1:] == first[1:]]
     if len(rows) == len(others) + 1:
-        return f"give them one shape ({' and '.join(f'{row:,}' for row in rows)} rows now), then call {call}"
-    return f"give them one shape, then call {call}"
+        return f"give them the same shape (now {' and '.join(f'{row:,}' for row in rows)} rows), then call {call}"
+    return f"give them the same shape, then call {call}"
 
 
 def is_packed_away(entry: Entry) -> bool:
@@ -49,7 +49,7 @@ def is_packed_away(entry: Entry) -> bool:
 
 def packed_before(name: str) -> str:
     """Return the advice for a pair of tensors if `name` is such a weight."""
-    return f"{name} is packed and no Parameter: leave its module out of the quantisation to keep the tie"
+    return f"{name} is packed, not a Parameter: exclude its module from quantisation to keep the tie"
 
 
 def tied_before(wrapper: str, call: str) -> str:

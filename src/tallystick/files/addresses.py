@@ -20,7 +20,7 @@ MOST_PAGES = 100  # of a repository's file list, each with a thousand files
 LARGEST_LIST = 16_000_000  # bytes of all pages: about 30,000 files
 
 _REPOSITORY = re.compile(r"([\w.-]+/[\w.-]+)(?:@(refs/(?:pr|convert)/[^/@]+|[^/@]+))?(?:/+(.*))?", re.ASCII)
-_MAY_NOT = "it does not exist, or is private or gated: where you may read it, set HF_TOKEN or call `hf auth login`"
+_MAY_NOT = "it does not exist, or is private or gated: if you have access, set HF_TOKEN or run `hf auth login`"
 _HUB = "https://huggingface.co"
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}  # scheme of a store -> the package that reads it for fsspec
 
@@ -41,8 +41,8 @@ def elsewhere(address: str) -> Remote:
     kinds |= dict.fromkeys(_PACKAGES, _in_bucket)
     if scheme not in kinds:
         raise BadInput(
-            f"{quoted(address)}: nothing here reads {quoted(written)}{nearest(scheme, kinds)}; say hf://org/name,"
-            " https://…, s3://… or gs://…",
+            f"{quoted(address)}: unsupported scheme {quoted(written)}{nearest(scheme, kinds)}; use"
+            " hf://org/name, https://…, s3://… or gs://…",
             code="unsupported",
         )
     return kinds[scheme](f"{scheme}://{rest}")
@@ -57,7 +57,7 @@ def _on_hub(address: str) -> Remote:
     revision = unquote(named[2]) if named and named[2] else None
     if named is None or not {".", ".."}.isdisjoint((*folder, *named[1].split("/"), *(revision or "").split("/"))):
         raise BadInput(
-            f"{quoted(address)} names no repository: say hf://org/name, with @revision or /folder after it",
+            f"{quoted(address)} names no repository: use hf://org/name, optionally with @revision or /folder",
             code="bad-value",
         )
     return Remote(_Hub(named[1], revision), "/".join(folder))
@@ -71,7 +71,7 @@ class _Hub:
             from huggingface_hub import constants, get_token
         self._shown = f"hf://{repository}" + (f"@{revision}" if revision else "")
         if constants.HF_HUB_OFFLINE:
-            raise BadInput(f"{self._shown} is not asked for: HF_HUB_OFFLINE is set", code="unreachable")
+            raise BadInput(f"{self._shown} is not fetched: HF_HUB_OFFLINE is set", code="unreachable")
         if not _is_endpoint(constants.ENDPOINT):
             raise BadInput(
                 f"HF_ENDPOINT is {quoted(constants.ENDPOINT)}, expected an address such as {_HUB}", code="bad-value"
@@ -83,7 +83,7 @@ class _Hub:
         info, _, _ = self._asked(f"{self._api}/revision/{quote(revision or 'main', safe='')}?expand=sha")
         commit = info.get("sha") if isinstance(info, dict) else None
         if not isinstance(commit, str) or not (commit.isascii() and commit.isalnum()):
-            raise BadInput(f"{self._shown}: the hub tells no commit of it", code="unreachable")
+            raise BadInput(f"{self._shown}: the hub names no commit", code="unreachable")
         self._commit, self._files = commit, f"{constants.ENDPOINT}/{repository}/resolve/{commit}"
         self.names = cache(self._names)
 
@@ -106,13 +106,13 @@ class _Hub:
             left -= size
             if left < 0:
                 raise BadInput(
-                    f"{self.shown(folder)}: the list of its files has more than {LARGEST_LIST:,} bytes",
+                    f"{self.shown(folder)}: its file list has more than {LARGEST_LIST:,} bytes",
                     code="too-large",
                 )
             for one in listed if isinstance(listed, list) else ():
                 path = one.get("path") if isinstance(one, dict) and one.get("type") == "file" else None
                 names += [path.rpartition("/")[2]] if isinstance(path, str) else []
-        raise BadInput(f"{self.shown(folder)} has more files than {MOST_PAGES} pages of them list", code="too-large")
+        raise BadInput(f"{self.shown(folder)} has more files than fit in {MOST_PAGES} pages", code="too-large")
 
     def _asked(self, address: str) -> tuple[Any, str | None, int]:
         """Return the hub's parsed answer, the address of the next page, and the bytes received."""
@@ -120,7 +120,7 @@ class _Hub:
         try:
             return json.loads(content), more, len(content)
         except (ValueError, RecursionError):
-            raise BadInput(f"{self._shown}: the hub answers with what is not JSON", code="malformed") from None
+            raise BadInput(f"{self._shown}: the hub's answer is not JSON", code="malformed") from None
 
 
 def _is_endpoint(address: str) -> bool:
@@ -144,20 +144,18 @@ def _on_web(address: str) -> Remote:
     except ValueError:  # an invalid port or IPv6 address
         known = False
     if not known or not address.isprintable() or " " in address:
-        raise BadInput(f"{quoted(address)} is no address of a file", code="bad-value")
+        raise BadInput(f"{quoted(address)} is not the address of a file", code="bad-value")
     if "@" in parts.netloc:
         raise BadInput(
-            f"an address of {parts.hostname} with a password in it is not read: it would be shown", code="unsafe"
+            f"an address of {parts.hostname} with a password is refused, because it would be printed", code="unsafe"
         )
     if f"https://{parts.hostname}" == _HUB and "/resolve/" not in parts.path:
         raise BadInput(
-            f"{quoted(address)} is a page about files: say hf://org/name, with @revision or /file after it",
+            f"{quoted(address)} is a web page: use hf://org/name, optionally with @revision or /file",
             code="bad-value",
         )
     if parts.path.endswith("/") or not parts.path:
-        raise BadInput(
-            f"{quoted(address)} is no address of a file: folders on the web cannot be listed", code="unsupported"
-        )
+        raise BadInput(f"{quoted(address)} is not a file: folders on the web cannot be listed", code="unsupported")
     return Remote(_Web(f"{parts.scheme}://{parts.netloc}", parts.path, parts.query), parts.path.lstrip("/"))
 
 
@@ -167,7 +165,7 @@ class _Web:
     def __init__(self, host: str, path: str, query: str) -> None:
         self.tally = Tally()
         self._host, self._asked, self._query = host, path.lstrip("/"), query
-        refused = "of a repository of the hub say hf://org/name, which takes a token"
+        refused = "for a hub repository use hf://org/name, which accepts a token"
         self._web = Web(self.tally, None, refused, elsewhere=host == _HUB)
 
     def shown(self, key: str) -> str:
@@ -190,7 +188,7 @@ def _in_bucket(address: str) -> Remote:
     scheme, _, rest = address.partition("://")
     bucket, _, key = rest.partition("/")
     if not bucket:
-        raise BadInput(f"{quoted(address)} names no bucket: say {scheme}://bucket/folder", code="bad-value")
+        raise BadInput(f"{quoted(address)} names no bucket: use {scheme}://bucket/folder", code="bad-value")
     return Remote(_Bucket(scheme, bucket), key.strip("/"))
 
 
@@ -246,11 +244,9 @@ class _Bucket:
         except BadInput as error:
             raise BadInput(f"{what}: {error}", code=error.code) from None
         except FileNotFoundError:
-            raise NotThere(f"{what} is not there") from None
+            raise NotThere(f"{what} was not found") from None
         except TimeoutError:
             raise BadInput(f"{what}: the store did not answer in time", code="unreachable") from None
         except Exception as error:
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise BadInput(
-                f"{what} cannot be read, with what its own tools know you by: {why}", code="unreadable"
-            ) from None
+            raise BadInput(f"{what} cannot be read with your credentials: {why}", code="unreadable") from None

@@ -45,7 +45,7 @@ class Allowance:
             self.requests += 1
         if self.requests > MOST_REQUESTS:
             raise BadInput(
-                f"more than {MOST_REQUESTS:,} requests would be needed: download the files, and name them",
+                f"needs more than {MOST_REQUESTS:,} requests: download the files, and name the folder",
                 code="too-large",
             )
         return self.left()
@@ -60,7 +60,7 @@ class Allowance:
             self._bytes += size
             self._reads += 1
         if self._reads > MOST_READS:
-            raise BadInput(f"what it sends comes in more than {MOST_READS:,} bits and pieces", code="too-large")
+            raise BadInput(f"the answer arrives in more than {MOST_READS:,} pieces", code="too-large")
         self.left()
 
     def left(self) -> float:
@@ -75,8 +75,7 @@ class Allowance:
         left = self._began + allowed - time.monotonic()
         if left <= 0:
             raise BadInput(
-                f"all its pieces together took more than {allowed:,.0f} seconds: too slow to wait for, download the files"
-                " and name them",
+                f"the requests took more than {allowed:,.0f} seconds in total: download the files, and name the folder",
                 code="unreachable",
             )
         return left

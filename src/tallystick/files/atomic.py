@@ -98,9 +98,9 @@ def _refuse(out: Path, *, replace: bool) -> None:
     except OSError as error:  # a name that is too long, or a file in place of a folder
         raise _unwritten(out, error) from None
     except ValueError as error:  # an embedded null byte
-        raise BadInput(f"{quoted(str(out))} is no path: {error}", code="bad-value") from None
+        raise BadInput(f"{quoted(str(out))} is not a path: {error}", code="bad-value") from None
     if not replace:
-        raise BadInput(f"{out} exists already, and is not overwritten", code="unwritable")
+        raise BadInput(f"{out} already exists and is not overwritten", code="unwritable")
 
 
 def _unwritten(path: Path, error: OSError) -> BadInput:

@@ -32,9 +32,9 @@ def read_flat_yaml(path: Location) -> dict[str, Any]:
             continue  # nested under the key above, or empty
         found = _LINE.fullmatch(line.rstrip())
         if found is None or found[1] in values:
-            why = "a key that comes twice" if found else "no `key: value`"
+            why = "a duplicate key" if found else "not `key: value`"
             raise BadInput(
-                f"{path} is not the YAML of a flat config: line {number} is {why}: {quoted(line)}", code="malformed"
+                f"{path} is not a flat YAML config: line {number} is {why}: {quoted(line)}", code="malformed"
             )
         current().keep(200 + len(line), "its keys")
         values[found[1]] = _plain((found[2] or "").strip())

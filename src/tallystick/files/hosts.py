@@ -52,13 +52,13 @@ class Reach:
         try:
             found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
         except UnicodeError:
-            raise BadInput(f"{quoted(host)} is no name of a host", code="bad-value") from None
+            raise BadInput(f"{quoted(host)} is not a host name", code="bad-value") from None
         kinds = [kind_of(str(where[0])) for *_, where in found]
         if self.first is None:
             self.first = self._first(host, kinds)
         usable = [one for one, kind in zip(found, kinds, strict=True) if kind in (PUBLIC, self.first)]
         if not usable:
-            raise BadInput(f"{host} stands for {found[0][4][0]}, a {kinds[0]} address: not followed", code="unsafe")
+            raise BadInput(f"{host} resolves to {found[0][4][0]}, a {kinds[0]} address: not followed", code="unsafe")
         failed: OSError | None = None
         for family, kind, protocol, _, where in usable[:MOST_ADDRESSES]:
             connection = socket.socket(family, kind, protocol)
@@ -81,7 +81,7 @@ class Reach:
             return PUBLIC
         if kinds[0] == LINK and not _is_address(host):
             raise BadInput(
-                f"{host} stands for a link-local address: where it is meant, name the address itself", code="unsafe"
+                f"{host} resolves to a link-local address: if intended, give the address itself", code="unsafe"
             )
         return kinds[0]
 
@@ -97,8 +97,10 @@ class Reach:
             BadInput: with the target and the reason.
         """
         if not _NETLOC.fullmatch(after.netloc) or not _has_port(after):
-            raise BadInput(f"the host points to {quoted(after.netloc)}, which is no host: not followed", code="unsafe")
-        said = f"the host points to {after.scheme}://{after.netloc}"
+            raise BadInput(
+                f"the host redirects to {quoted(after.netloc)}, which is not a host: not followed", code="unsafe"
+            )
+        said = f"the host redirects to {after.scheme}://{after.netloc}"
         if after.scheme not in ("https", before.scheme):
             raise BadInput(f"{said}, which is not HTTPS: not followed", code="unsafe")
         if origin(before) == origin(after):
@@ -110,9 +112,7 @@ class Reach:
         if _same_site(before, after):
             return
         if not elsewhere:
-            raise BadInput(
-                f"{said}, another host: not followed; name the file's address there if you trust it", code="unsafe"
-            )
+            raise BadInput(f"{said}, another host: not followed; use that address if you trust it", code="unsafe")
         if after.scheme != "https" and self.first not in (HERE, PRIVATE):
             raise BadInput(f"{said}, another host without HTTPS: not followed", code="unsafe")
 

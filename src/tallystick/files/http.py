@@ -50,7 +50,7 @@ class Web:
     """HTTP requests of one source."""
 
     def __init__(
-        self, tally: Tally, token: str | None = None, refused: str = "it asks who you are", *, elsewhere: bool = False
+        self, tally: Tally, token: str | None = None, refused: str = "it requires a login", *, elsewhere: bool = False
     ) -> None:
         """Share the allowance of the source; keep no other state.
 
@@ -126,7 +126,7 @@ class Web:
         if (encoding := response.headers.get("Content-Encoding") or "identity") != "identity":
             response.close()
             raise BadInput(
-                f"the host packs what it sends ({quoted(encoding)}), so that no piece of it can be read",
+                f"the host compresses its answer ({quoted(encoding)}), so byte ranges cannot be read",
                 code="unreachable",
             )
         return response
@@ -137,11 +137,9 @@ class Web:
         code, word = error.code, error.headers.get("X-Error-Code")  # the hub's own code, such as RevisionNotFound
         said = f"{code} ({quoted(word)})" if word else str(code)
         if code in (404, 410):
-            return NotThere(f"{what} is not there: the host answers {said}")
+            return NotThere(f"{what} was not found: the host answers {said}")
         if 300 <= code < 400:
-            return BadInput(
-                f"{what}: the host points on without an end, or to what is no address of the web", code="unreachable"
-            )
+            return BadInput(f"{what}: the host redirects endlessly, or to an invalid address", code="unreachable")
         if code in (401, 403):
             return BadInput(f"{what} may not be read: the host answers {said}; {self._refused}", code="unreadable")
         return BadInput(f"{what}: the host answers {said}", code="unreachable")
@@ -178,17 +176,13 @@ class _InTime(RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         if time.monotonic() > self._end:
-            raise BadInput(
-                f"the host still sends its answer after {DEADLINE} seconds: too slow to wait for", code="unreachable"
-            )
+            raise BadInput(f"the host is still sending its answer after {DEADLINE} seconds", code="unreachable")
         wanted = memoryview(buffer).cast("B")
         content = self._file.read1(len(wanted))
         self._allowance.read(len(content))
         self.left -= len(content)
         if self.left < 0:
-            raise BadInput(
-                "the host sends far more than was asked for, before its answer or in its encoding", code="too-large"
-            )
+            raise BadInput("the host sends far more than was requested", code="too-large")
         wanted[: len(content)] = content
         return len(content)
 
@@ -237,7 +231,7 @@ class Redirects(HTTPRedirectHandler):
         self._reach.refuse(before, after, elsewhere=self._elsewhere)
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is None:
-            raise BadInput("the host points nowhere", code="unreachable")
+            raise BadInput("the host redirects nowhere", code="unreachable")
         if origin(after) != origin(before):
             request.remove_header("Authorization")
         self._allowance.request()
@@ -252,20 +246,20 @@ def _piece(response: HTTPResponse, start: int, length: int) -> Piece:
         content = b"" if claimed > LARGEST_WHOLE else _content(response, LARGEST_WHOLE + 1)
         if max(claimed, len(content)) > LARGEST_WHOLE:
             raise BadInput(
-                f"the host sends no pieces of files, and this one has more than {LARGEST_WHOLE:,} bytes: download it, and"
-                " name the file",
+                f"the host does not support byte ranges, and the file has more than {LARGEST_WHOLE:,} bytes:"
+                " download it, and name the file",
                 code="too-large",
             )
         return Piece(content, max(claimed, len(content)), version)
     stated = _RANGE.fullmatch(response.headers.get("Content-Range") or "")
     if response.status != 206 or stated is None:
         raise BadInput(
-            f"the host was asked for a piece of a file, and answers {response.status} without one", code="unreachable"
+            f"the host was asked for a byte range, and answers {response.status} without one", code="unreachable"
         )
     first, last, size = map(int, stated.groups())
     if first != start or last != min(start + length, size) - 1:
         raise BadInput(
-            f"the host was asked for {length:,} bytes from {start:,} on, and answers {quoted(stated[0])}",
+            f"the host was asked for {length:,} bytes from byte {start:,}, and answers {quoted(stated[0])}",
             code="unreachable",
         )
     return Piece(_content(response, last - first + 1), size, version)
@@ -278,7 +272,7 @@ def _content(response: HTTPResponse, most: int) -> bytes:
         content += block
     if len(content) < most and response.length:
         raise BadInput(
-            f"the host ended after {len(content):,} bytes, with {response.length:,} still to come", code="unreachable"
+            f"the host stopped after {len(content):,} bytes, with {response.length:,} missing", code="unreachable"
         )
     return bytes(content)
 
@@ -294,4 +288,4 @@ def _wrong(error: Exception, what: str) -> BadInput:
         return BadInput(f"{what} cannot be reached: {reason.strerror or reason}", code="unreachable")
     if isinstance(reason, BadInput):
         return BadInput(f"{what}: {reason}", code=reason.code)
-    return BadInput(f"{what}: the host does not answer as HTTP has it ({type(reason).__name__})", code="unreachable")
+    return BadInput(f"{what}: the host's answer is not HTTP ({type(reason).__name__})", code="unreachable")

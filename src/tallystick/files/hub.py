@@ -20,7 +20,7 @@ def fetched(repository: str) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise BadInput(
-            f"there is no folder {quoted(repository)}; to fetch a repository of that name: pip install huggingface_hub",
+            f"there is no folder {quoted(repository)}; to fetch a hub repository with this name: pip install huggingface_hub",
             code="not-found",
         ) from None
     folder = Path()
@@ -30,7 +30,7 @@ def fetched(repository: str) -> Path:
         except Exception as error:  # errors of huggingface_hub, its HTTP client and the system
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise BadInput(
-                f"there is no folder {quoted(repository)}, and the repository could not be fetched: {why}",
+                f"there is no folder {quoted(repository)}, and no hub repository could be fetched: {why}",
                 code="unreachable",
             ) from None
         if any(folder.glob(weights[0])):

@@ -52,9 +52,7 @@ def here(path: Location) -> Path:
         BadInput: if the file is remote.
     """
     if isinstance(path, Remote):
-        raise BadInput(
-            f"{path}: files of this format are read only where they are on this machine: download it", code="malformed"
-        )
+        raise BadInput(f"{path}: this format is read only from local files: download it", code="malformed")
     return path
 
 
@@ -86,7 +84,7 @@ def open_regular(path: Location) -> tuple[BufferedReader, int]:
     except BadInput:  # is a ValueError itself
         raise
     except ValueError as error:  # an embedded null byte
-        raise BadInput(f"{quoted(str(path))} is no path: {error}", code="bad-value") from None
+        raise BadInput(f"{quoted(str(path))} is not a path: {error}", code="bad-value") from None
     status = os.fstat(file.fileno())
     try:
         _refuse_others(path, status)
@@ -114,7 +112,7 @@ def read_all_of(file: BinaryIO, length: int) -> bytes:
     """
     content = file.read(length)
     if len(content) < length:
-        raise BadInput("the file became shorter while it was read", code="changed")
+        raise BadInput("the file shrank while it was read", code="changed")
     return content
 
 

@@ -108,7 +108,7 @@ class Listing:
 
     def _changed(self) -> BadInput:
         return BadInput(
-            f"{self.folder} was changed while it was copied: try again when nothing writes to it", code="changed"
+            f"{self.folder} changed while it was copied: try again when nothing writes to it", code="changed"
         )
 
 
@@ -155,7 +155,7 @@ def copy_bytes(source: BinaryIO, target: BinaryIO, length: int, *, what: Path) -
     while length:
         block = source.read(min(BLOCK, length))
         if not block:
-            raise BadInput(f"{what} became shorter while it was copied", code="changed")
+            raise BadInput(f"{what} shrank while it was copied", code="changed")
         length -= len(block)
         target.write(block)
 
@@ -171,10 +171,11 @@ def _linked(folder: Path, root: Path, name: str) -> RegularFile:
         root = cache
     elif not place.is_relative_to(root) or last == "..":
         raise BadInput(
-            f"{what} outside of it, which is not followed: put the file there, or remove the link", code="unsafe"
+            f"{what} outside the folder, which is not followed: replace the link by the file, or remove it",
+            code="unsafe",
         )
     if not os.path.lexists(place):
-        raise BadInput(f"{what}, which is not there: put the file there, or remove the link", code="incomplete")
+        raise BadInput(f"{what}, which does not exist: add the file, or remove the link", code="incomplete")
     return _regular(root, place.relative_to(root).parts, os.lstat(place), what)
 
 
@@ -188,9 +189,9 @@ def _cache_around(root: Path) -> Path | None:
 
 def _regular(root: Path, parts: tuple[str, ...], status: os.stat_result, what: str) -> RegularFile:
     if not stat.S_ISREG(status.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "not a regular file")
         raise BadInput(
-            f"{what}, which is {kind}: only regular files are copied, remove it from the folder", code="unsafe"
+            f"{what}, which is {kind}: remove it from the folder (only regular files are copied)", code="unsafe"
         )
     return RegularFile(root, parts, _stamp(status), status.st_mode)
 

@@ -165,10 +165,10 @@ class Remote:
         """
         piece = self.store.read(self._key, start, length)
         if not self.store.tally.receive(self._key, piece):
-            raise BadInput(f"{self} was changed while it was read: read it again", code="changed")
+            raise BadInput(f"{self} changed while it was read: try again", code="changed")
         if len(piece.content) < min(length, piece.size - start):
             raise BadInput(
-                f"{self}: of the {length:,} bytes from {start:,} on only {len(piece.content):,} came",
+                f"{self}: only {len(piece.content):,} of the {length:,} bytes from byte {start:,} arrived",
                 code="unreachable",
             )
         return piece
@@ -193,7 +193,7 @@ def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]
         return [work(path) for path in paths]
     if len(paths) > MOST_REQUESTS:
         raise BadInput(
-            f"{len(paths):,} files would have to be asked for, more than {MOST_REQUESTS:,}: download them",
+            f"needs {len(paths):,} files, more than the {MOST_REQUESTS:,} allowed: download them",
             code="too-large",
         )
     from concurrent.futures import ThreadPoolExecutor
@@ -245,7 +245,5 @@ class _Pieces(RawIOBase):
         length = min(max(wanted, self._step), LARGEST_PIECE, self._size - self._position)
         self._left -= length
         if self._left < 0:
-            raise BadInput(
-                f"{self._file}: more than {MOST_FETCHED:,} bytes of it would have to be fetched", code="too-large"
-            )
+            raise BadInput(f"{self._file}: needs more than {MOST_FETCHED:,} bytes of it", code="too-large")
         self._content, self._start = self._file.fetch(self._position, length).content, self._position

@@ -131,7 +131,10 @@ def parsed_json(text: str, path: Location | str) -> Any:
     except json.JSONDecodeError as error:
         where = f"{error.msg} at line {error.lineno} column {error.colno}"
         if conflict := _CONFLICT.search(text):
-            where = f"a merge that was never resolved left {quoted(conflict[0])} in line {text.count(chr(10), 0, conflict.start()) + 1}"
+            where = (
+                f"unresolved merge conflict {quoted(conflict[0])} in line"
+                f" {text.count(chr(10), 0, conflict.start()) + 1}"
+            )
         raise NotJSON(f"{path} is not JSON: {where}") from None
     except RecursionError:
         raise BadInput(f"{path} is nested too deeply to be a config", code="too-large") from None

@@ -72,10 +72,10 @@ def members(file: BufferedReader, size: int) -> dict[str, Member]:
             raise BadInput(f"its member {quoted(member.name)} overlaps the one before it", code="overlap")
         end = member.header + _LOCAL.size + member.packed
         if end > start:
-            raise BadInput(f"its member {quoted(member.name)} reaches beyond what the archive holds", code="malformed")
+            raise BadInput(f"its member {quoted(member.name)} extends past the end of the archive", code="malformed")
     by_name = {member.name: member for member in found}
     if len(by_name) < len(found):
-        raise BadInput("two of its members have one name", code="overlap")
+        raise BadInput("two members have the same name", code="overlap")
     return by_name
 
 
@@ -88,7 +88,7 @@ def place_of(file: BufferedReader, member: Member) -> int:
     file.seek(member.header)
     header = file.read(_LOCAL.size)
     if len(header) < _LOCAL.size or not header.startswith(MAGIC):
-        raise BadInput(f"its member {quoted(member.name)} is not where its directory says", code="malformed")
+        raise BadInput(f"its member {quoted(member.name)} is not at the offset in the directory", code="malformed")
     *_, name, extra = _LOCAL.unpack(header)
     return int(member.header + _LOCAL.size + name + extra)
 
@@ -112,7 +112,7 @@ def content_of(file: BufferedReader, member: Member, most: int) -> bytes:
     content = start_of(file, member, member.size + 1)
     if len(content) != member.size or zlib.crc32(content) != member.checksum:
         raise BadInput(
-            f"its member {quoted(member.name)} is damaged: its bytes are not those of its size and checksum",
+            f"its member {quoted(member.name)} is damaged: wrong size or checksum",
             code="malformed",
         )
     return content
@@ -134,7 +134,7 @@ def start_of(file: BufferedReader, member: Member, most: int) -> bytes:
         return file.read(min(most, member.packed))
     if member.method != DEFLATED:
         raise BadInput(
-            f"its member {quoted(member.name)} is packed by method {member.method}, expected none or deflate",
+            f"its member {quoted(member.name)} uses compression method {member.method}, expected none or deflate",
             code="unsupported",
         )
     unpack, left, content = zlib.decompressobj(-zlib.MAX_WBITS), member.packed, b""
@@ -157,22 +157,22 @@ def _directory(file: BufferedReader, size: int) -> tuple[int, int, int]:
     content = file.read(tail)
     at = content.rfind(b"PK\x05\x06")
     if at < 0 or at + _END.size > len(content):
-        raise BadInput("it is a zip archive without its end: the file is cut off", code="truncated")
+        raise BadInput("the zip archive is truncated: its end is missing", code="truncated")
     _, disk, _, _, count, length, start, _ = _END.unpack_from(content, at)
     end = size - tail + at
     if content[max(at - _LOCATOR.size, 0) : at].startswith(b"PK\x06\x07"):
         _, _, place, _ = _LOCATOR.unpack_from(content, at - _LOCATOR.size)
         if place + _END_64.size > end:
-            raise BadInput("it is a zip archive whose end is not where it says", code="malformed")
+            raise BadInput("the zip archive's end record has a wrong offset", code="malformed")
         file.seek(place)
         magic, _, _, _, disk, _, _, count, length, start = _END_64.unpack(read_all_of(file, _END_64.size))
         if magic != b"PK\x06\x06":
-            raise BadInput("it is a zip archive whose end is not where it says", code="malformed")
+            raise BadInput("the zip archive's end record has a wrong offset", code="malformed")
         end = place
     if disk:
-        raise BadInput("it is one part of a zip archive of several", code="unsupported")
+        raise BadInput("it is one part of a multi-part zip archive", code="unsupported")
     if start + length > end:
-        raise BadInput("it is a zip archive whose directory reaches beyond its end", code="malformed")
+        raise BadInput("the zip archive's directory extends past its end", code="malformed")
     return start, length, count
 
 
@@ -183,7 +183,7 @@ def _entry(content: bytes, position: int) -> tuple[Member, int]:
     name_end = position + _ENTRY.size + name_length
     extra_end = name_end + extra_length
     if magic != b"PK\x01\x02" or extra_end + comment > len(content):
-        raise BadInput("it is a zip archive whose directory is broken", code="malformed")
+        raise BadInput("the zip archive's directory is broken", code="malformed")
     name = content[position + _ENTRY.size : name_end].decode("utf-8" if flags & 0x800 else "cp437", "replace")
     if flags & 1:
         raise BadInput(f"its member {quoted(name)} is encrypted", code="unsupported")
@@ -192,7 +192,7 @@ def _entry(content: bytes, position: int) -> tuple[Member, int]:
     size, packed, header = _in_64(content[name_end:extra_end], [size, packed, header])
     if method == STORED and size != packed:
         raise BadInput(
-            f"its member {quoted(name)} is not packed, and yet claims {size:,} bytes of {packed:,}", code="malformed"
+            f"its member {quoted(name)} is not compressed, but claims {size:,} bytes of {packed:,}", code="malformed"
         )
     return Member(name, method, checksum, packed, size, header), extra_end + comment
 

@@ -92,13 +92,13 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _no_memory(_: Any) -> Any:
-    raise BadInput("its pickle asks for memory, which metadata has none of", code="malformed")
+    raise BadInput("its pickle contains tensor storage, which metadata never has", code="malformed")
 
 
 def _fields(value: Any, name: str) -> dict[Any, Any]:
     """Return the fields of a dataclass; raise `BadInput` if its name is not `name`."""
     if not isinstance(value, Other) or value.name.rpartition(".")[2] != name or not isinstance(value.state, dict):
-        raise BadInput(f"it holds no {name} where one should be", code="malformed")
+        raise BadInput(f"it lacks a {name} where one is expected", code="malformed")
     return value.state
 
 
@@ -120,9 +120,9 @@ def _by_path(whole: Mapping[Any, Any]) -> dict[str, Any]:
         for part in above:
             holder = holder.setdefault(part, {})
             if not isinstance(holder, dict):
-                raise BadInput(f"it holds the tensor {quoted(name)} inside another", code="malformed")
+                raise BadInput(f"it holds the tensor {quoted(name)} nested in another", code="malformed")
         if holder.setdefault(last, tensor := _tensor(name, item)) is not tensor:
-            raise BadInput(f"it holds two tensors that are both called {quoted(last)}", code="overlap")
+            raise BadInput(f"it holds two tensors named {quoted(last)}", code="overlap")
     return nested
 
 
@@ -153,9 +153,9 @@ def _shards(name: str, shape: tuple[int, ...], shards: Any) -> Iterator[tuple[tu
         fields = _fields(shard, "ChunkStorageMetadata")
         starts, sizes = sizes_of(fields.get("offsets")), sizes_of(fields.get("sizes"))
         if not len(starts) == len(sizes) == len(shape):
-            raise BadInput(f"a shard of {quoted(name)} has other dimensions than it has", code="malformed")
+            raise BadInput(f"a shard of {quoted(name)} has a different number of dimensions", code="malformed")
         if any(start + size > whole for start, size, whole in zip(starts, sizes, shape, strict=True)):
-            raise BadInput(f"a shard of {quoted(name)} reaches beyond it", code="malformed")
+            raise BadInput(f"a shard of {quoted(name)} extends past the tensor", code="malformed")
         yield starts, sizes
 
 
@@ -168,7 +168,7 @@ def _check_files(folder: Path, places: Any) -> None:
         fields = _fields(place, "_StorageInfo")
         name, start, length = (fields.get(key) for key in ("relative_path", "offset", "length"))
         if not isinstance(name, str) or not is_size(start) or not is_size(length):
-            raise BadInput("it does not say in which file a shard is", code="malformed")
+            raise BadInput("it does not name a shard's file", code="malformed")
         if name not in sizes:
             sizes[name] = _size_of(folder, name)
         if start + length > sizes[name]:
@@ -180,9 +180,9 @@ def _check_files(folder: Path, places: Any) -> None:
 
 def _size_of(folder: Path, name: str) -> int:
     if name in ("", ".", "..") or Path(name).name != name or "\\" in name:
-        raise BadInput(f"it names the file {quoted(name)}, which is none in its own folder", code="unsafe")
+        raise BadInput(f"it names the file {quoted(name)}, which is not a name in its own folder", code="unsafe")
     if not (folder / name).exists():
-        raise BadInput(f"the file {quoted(name)}, in which shards are, is not beside it", code="incomplete")
+        raise BadInput(f"the shard file {quoted(name)} is missing from its folder", code="incomplete")
     file, size = open_regular(folder / name)
     file.close()
     return size

@@ -63,7 +63,7 @@ def read(file: OpenFile) -> WeightsFile:
     metadata = parts[0][1].metadata
     tensors = [tensor for _, file in parts for tensor in file.header.tensors]
     if len({tensor.name for tensor in tensors}) < len(tensors):
-        raise BadInput(f"{path}: two of its tensors have one name", code="overlap")
+        raise BadInput(f"{path}: two tensors have the same name", code="overlap")
     names = [tensor.name for tensor in tensors]
     files = [(part, file.header) for part, file in parts]
     if tied := tied_output(metadata, names):
@@ -103,7 +103,8 @@ def _parts(file: OpenFile) -> list[tuple[Location, _File]]:
     absent = [place.name for place, one in found if one is None]
     if absent or not parts:
         raise BadInput(
-            f"{path} is one of {count} parts, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}",
+            f"{path} is one of {count} parts, of which {len(absent)} are missing from its folder:"
+            f" {', '.join(map(quoted, absent[:3]))}",
             code="incomplete",
         )
     return [(place, one) for place, one in found if one is not None]
@@ -112,12 +113,12 @@ def _parts(file: OpenFile) -> list[tuple[Location, _File]]:
 def _notes(metadata: dict[str, Any], parts: Sequence[tuple[Location, _File]]) -> tuple[str, ...]:
     notes = []
     if any(file.big for _, file in parts):
-        notes.append("its numbers are big-endian: llama.cpp reads it on big-endian machines alone")
+        notes.append("its numbers are big-endian: llama.cpp reads it only on big-endian machines")
     if metadata.get("general.type") == "adapter":
-        notes.append("an adapter, without the model that it is for")
+        notes.append("an adapter without its base model")
     claimed = metadata.get("split.count")
     if isinstance(claimed, int) and claimed > max(1, len(parts)):
-        notes.append(f"this is one of {claimed} parts, alone: its name is not one that leads to the others")
+        notes.append(f"this is only one of {claimed} parts: its name does not match the pattern of split files")
     return tuple(notes)
 
 
@@ -142,7 +143,8 @@ class _Reader:
         self.position += length
         if self.position > self._size:
             raise BadInput(
-                f"{what} would end at byte {self.position:,}, and the file has {self._size:,}: it is cut off or broken",
+                f"{what} would end at byte {self.position:,}, but the file has {self._size:,}: it is truncated or"
+                " broken",
                 code="truncated",
             )
 
@@ -172,7 +174,7 @@ class _Reader:
         if kind == LIST:
             self._skip_list(what)
             return None
-        raise BadInput(f"{what} is of the unknown type {kind}", code="unsupported")
+        raise BadInput(f"{what} has the unknown type {kind}", code="unsupported")
 
     def _skip_list(self, what: str) -> None:
         kind, count = self.number(4, what), self.number(8, what)
@@ -183,12 +185,12 @@ class _Reader:
             for _ in range(count):
                 self.skip(self.number(8, what), what)
         else:
-            raise BadInput(f"{what} is a list of the type {kind}, which is neither words nor numbers", code="malformed")
+            raise BadInput(f"{what} is a list of type {kind}, neither text nor numbers", code="malformed")
 
 
 def _read(file: OpenFile) -> _File:
     if not sniff(file):
-        raise BadInput(f"{file.path} is no GGUF file: it begins with {quoted(file.start[:4])}", code="malformed")
+        raise BadInput(f"{file.path} is not a GGUF file: it begins with {quoted(file.start[:4])}", code="malformed")
     try:
         return _read_header(_Reader(file.stream, file.size), file.size)
     except BadInput as error:
@@ -202,12 +204,12 @@ def _read_header(reader: _Reader, size: int) -> _File:
         reader.order = "big"
         version = int.from_bytes(version.to_bytes(4, "little"), "big")
     if version not in VERSIONS:
-        old = ": convert it anew, llama.cpp reads it no more" if version == 1 else ""
-        raise BadInput(f"it is of GGUF's version {version}, expected 2 or 3{old}", code="unsupported")
+        old = ": convert it again, llama.cpp no longer reads it" if version == 1 else ""
+        raise BadInput(f"it has GGUF version {version}, expected 2 or 3{old}", code="unsupported")
     count, keys = reader.number(8, "the count of tensors"), reader.number(8, "the count of keys")
     if _LEAST_TENSOR * count + _LEAST_KEY * keys > size:
         raise BadInput(
-            f"it claims {count:,} tensors and {keys:,} keys, more than a file of {size:,} bytes holds", code="truncated"
+            f"it claims {count:,} tensors and {keys:,} keys, too many for a file of {size:,} bytes", code="truncated"
         )
     budget = current()
     metadata: dict[str, Any] = {}
@@ -221,7 +223,7 @@ def _read_header(reader: _Reader, size: int) -> _File:
         value = reader.value(kind, f"the value of {quoted(key)}")
         if key == _ALIGNMENT_KEY and kind != UINT32:
             raise BadInput(
-                f"its {key} is of the type {kind}, expected {UINT32}: an unsigned number of 32 bits", code="malformed"
+                f"its {key} has the type {kind}, expected {UINT32}: an unsigned 32-bit number", code="malformed"
             )
         budget.step(5)
         if value is not None:
@@ -245,7 +247,7 @@ def _read_header(reader: _Reader, size: int) -> _File:
         filled = tensor.end
     if data + filled > size and tensors:
         raise BadInput(
-            f"its tensors end at byte {data + filled:,}, and the file has {size:,}: it is cut off", code="truncated"
+            f"its tensors end at byte {data + filled:,}, but the file has {size:,}: it is truncated", code="truncated"
         )
     return _File(metadata, Header(tensors, {}, data), reader.order == "big")
 
@@ -268,16 +270,14 @@ def _tensor(reader: _Reader, alignment: int) -> StoredTensor:
     number = reader.number(4, what)
     dtype = TENSOR_TYPES.get(number)
     if dtype is None:
-        raise BadInput(f"{what} is of ggml's type {number}, which is not known", code="unsupported")
+        raise BadInput(f"{what} has the unknown ggml type {number}", code="unsupported")
     block = BLOCKS.get(dtype) or Block(1, BITS[dtype] // 8)
     row = sizes[0] if dimensions else 1
     if row % block.elements:
         raise BadInput(
-            f"{what} has rows of {row:,} elements, and {dtype} packs {block.elements} together", code="malformed"
+            f"{what} has rows of {row:,} elements, but {dtype} packs {block.elements} together", code="malformed"
         )
     start = reader.number(8, what)
     if start % alignment:
-        raise BadInput(
-            f"{what} begins at byte {start:,} of the data, which is no multiple of {alignment}", code="malformed"
-        )
+        raise BadInput(f"{what} begins at byte {start:,} of the data, not a multiple of {alignment}", code="malformed")
     return StoredTensor(name, dtype, shape, start, start + math.prod(shape) // block.elements * block.bytes)

@@ -55,18 +55,18 @@ def layout_of(file: OpenFile) -> Layout:
     path, _, size, start = file
     if int.from_bytes(start[:4], "little") == _LATER:
         raise BadInput(
-            f"{path} is a later version of llama2.c's files: only its first, without a version, is read",
+            f"{path} is a later version of llama2.c's format: only the first, without a version, is read",
             code="unsupported",
         )
     if len(start) < HEADER.size:
-        raise BadInput(f"{path} is no checkpoint: {size} bytes, too short for llama2.c's header", code="truncated")
+        raise BadInput(f"{path} is not a checkpoint: {size} bytes, too short for llama2.c's header", code="truncated")
     d, inner, layers, heads, kv_heads, vocabulary, context = HEADER.unpack(start[: HEADER.size])
     tied, vocabulary = vocabulary > 0, abs(vocabulary)
     sizes = (d, inner, layers, heads, kv_heads, vocabulary, context)
     sound = all(0 < one < _LARGEST for one in sizes) and layers <= _MOST_LAYERS
     if not sound or d % (2 * heads) or heads % kv_heads:  # rotary pairs need an even head size
         raise BadInput(
-            f"{path} is no checkpoint that is known: neither safetensors, nor of torch.save, nor llama2.c's",
+            f"{path} is not a known checkpoint: neither safetensors, torch.save nor llama2.c",
             code="unsupported",
         )
     keys = d // heads * kv_heads
@@ -88,7 +88,7 @@ def layout_of(file: OpenFile) -> Layout:
     needed = HEADER.size + 4 * sum(math.prod(one.shape) * (layers if "{}" in one.name else 1) for one in kinds)
     if needed != size:
         raise BadInput(
-            f"{path} has {size:,} bytes, and by llama2.c's header it would have {needed:,}", code="malformed"
+            f"{path} has {size:,} bytes, but by llama2.c's header it should have {needed:,}", code="malformed"
         )
     config = {
         "model_type": "llama",

@@ -51,7 +51,7 @@ def read(file: OpenFile) -> WeightsFile:
         odd = next((name for name in members if not name.endswith(_ENDING)), None)
         if odd is not None:
             raise BadInput(
-                f"its member {quoted(odd)} is no array: expected names that end in {_ENDING}", code="malformed"
+                f"its member {quoted(odd)} is not an array: expected names that end in {_ENDING}", code="malformed"
             )
         current().step(_STEPS * len(members))
         tensors = [_tensor(file.stream, member) for member in members.values()]
@@ -60,7 +60,7 @@ def read(file: OpenFile) -> WeightsFile:
     if not tensors:
         raise BadInput(f"{path} holds no arrays", code="malformed")
     raw = sum(tensor.dtype == "bfloat16" for tensor in tensors)
-    notes = (f"{raw} arrays of two bytes without a meaning are taken for bfloat16, as JAX saves it",) if raw else ()
+    notes = (f"{raw} untyped two-byte arrays are read as bfloat16, which JAX saves so",) if raw else ()
     return WeightsFile(KIND, [(path, Header(tensors, {}))], notes=notes)
 
 
@@ -72,23 +72,23 @@ def _tensor(file: BufferedReader, member: zips.Member) -> StoredTensor:
     version = start[6:7]
     width = 2 if version == b"\x01" else 4
     if len(start) < _START or not start.startswith(_MAGIC) or version not in (b"\x01", b"\x02", b"\x03"):
-        raise BadInput(f"{what} does not begin as numpy's do", code="malformed")
+        raise BadInput(f"{what} does not begin with numpy's magic bytes", code="malformed")
     length = int.from_bytes(start[8 : 8 + width], "little")
     data = 8 + width + length
     text = start[8 + width : data].decode("latin-1")
     if length > LONGEST_HEADER or len(text) < length:
         raise BadInput(
-            f"{what} has a header of {length:,} bytes, more than are there or than numpy allows", code="malformed"
+            f"{what} has a header of {length:,} bytes, more than the file has or numpy allows", code="malformed"
         )
     if _OBJECTS.match(text):
-        raise BadInput(f"{what} holds Python objects, which are a pickle: nothing of it was run", code="unsafe")
+        raise BadInput(f"{what} holds pickled Python objects, which were not run", code="unsafe")
     found = _HEADER.fullmatch(text)
     if found is None:
-        raise BadInput(f"{what} has a header that is not one of a plain array: {quoted(text)}", code="malformed")
+        raise BadInput(f"{what} does not have the header of a plain array: {quoted(text)}", code="malformed")
     order, kind, bytes_, fortran, sizes = found.groups()
     dtype = _WORDS.get(kind + bytes_) or f"{_KINDS.get(kind, kind)}{8 * int(bytes_)}"
     if dtype not in BITS:
-        raise BadInput(f"{what} has the dtype {order}{kind}{bytes_}, which no weights have", code="unsupported")
+        raise BadInput(f"{what} has the dtype {order}{kind}{bytes_}, which weights never have", code="unsupported")
     shape = tuple(int(size) for size in sizes.split(",") if size.strip())
     try:
         check_shape(shape)
@@ -97,7 +97,8 @@ def _tensor(file: BufferedReader, member: zips.Member) -> StoredTensor:
     needed = math.prod(shape) * BITS[dtype] // 8
     if data + needed != member.size:
         raise BadInput(
-            f"{what} of shape {shape} and dtype {dtype} needs {needed:,} bytes, and its member has {member.size - data:,}",
+            f"{what} of shape {shape} and dtype {dtype} needs {needed:,} bytes, but its member has"
+            f" {member.size - data:,}",
             code="malformed",
         )
     if member.method != zips.STORED or fortran == "True" or order == ">":

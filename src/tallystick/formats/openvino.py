@@ -21,6 +21,6 @@ def sniff(file: OpenFile) -> bool:
 def read(file: OpenFile) -> NoReturn:
     """Raise `BadInput`: this format is not read."""
     raise BadInput(
-        f"{file.path} holds OpenVINO's weights, which are not read: name the folder with its config.json",
+        f"{file.path} holds OpenVINO weights, which are not supported: name the folder with its config.json",
         code="unsupported",
     )

@@ -60,7 +60,7 @@ def _header(file: OpenFile) -> Header:
     length = int.from_bytes(first, "little")
     if len(first) < LENGTH_BYTES:
         raise BadInput(
-            f"{path} is no safetensors file: {size} bytes, too short to hold a header's length", code="truncated"
+            f"{path} is not a safetensors file: {size} bytes, too short for the header length", code="truncated"
         )
     if length > LARGEST_HEADER:
         raise BadInput(

@@ -92,7 +92,7 @@ def _keep(shards: Named, index: Location) -> None:
 def _shards_in(values: Any, index: Location) -> Named:
     weight_map = values.get("weight_map") if isinstance(values, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
-        raise BadInput(f"{index} is no index of a sharded checkpoint: it has no weight_map", code="malformed")
+        raise BadInput(f"{index} is not the index of a sharded checkpoint: it has no weight_map", code="malformed")
     stated = values.get("metadata")
     shards = Named(index.name, stated if isinstance(stated, dict) else {})
     for name, shard in weight_map.items():
@@ -100,7 +100,7 @@ def _shards_in(values: Any, index: Location) -> Named:
         if names is None:  # a new file name: checked once, not for each of its tensors
             if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".", "..") or "\\" in shard:
                 raise BadInput(
-                    f"{index} puts {quoted(name)} in {shown(shard)}, which is no file name in its own folder",
+                    f"{index} puts {quoted(name)} in {shown(shard)}, which is not a file name in its own folder",
                     code="unsafe",
                 )
             names = shards[shard] = set()
@@ -127,8 +127,8 @@ def shards_of(index: Location, named: Named | None = None) -> Named:
 def _refuse_absent(index: Location, shards: Named, absent: Sequence[str]) -> None:
     if absent:
         raise BadInput(
-            f"{index} names {len(shards)} shards, of which {len(absent)} are not beside it: {', '.join(map(quoted, absent[:3]))}"
-            + (", …" if len(absent) > 3 else ""),
+            f"{index} names {len(shards)} shards, of which {len(absent)} are missing from its folder:"
+            f" {', '.join(map(quoted, absent[:3]))}" + (", …" if len(absent) > 3 else ""),
             code="incomplete",
         )
 
@@ -165,7 +165,7 @@ def checked(
                     )
             if not further.isdisjoint(unlisted):
                 raise BadInput(
-                    f"{index}: two of its shards hold a tensor of one name that its weight_map does not list",
+                    f"{index}: two shards hold a tensor with the same name, not listed in its weight_map",
                     code="overlap",
                 )
             unlisted |= further

@@ -125,9 +125,7 @@ def _swept(views: Sequence[View], group: Sequence[int]) -> dict[int, Shared]:
         budget.step(_STEPS_OF_RUN * count)
         budget.keep(_BYTES_OF_RUN * count, "its tensors")
     except BadInput as error:
-        raise BadInput(
-            f"tensors cross one another in its memory in {count:,} pieces: {error}", code=error.code
-        ) from None
+        raise BadInput(f"its tensors overlap in memory in {count:,} pieces: {error}", code=error.code) from None
     runs = sorted(
         (start, start + views[place].layout[0][1], place) for place in group for start in _starts(views[place])
     )

@@ -62,14 +62,14 @@ def read(file: OpenFile) -> WeightsFile:
     """
     if not sniff(file):
         raise BadInput(
-            f"{file.path} is no file of weights that is known: it begins with {quoted(bytes(file.start[:8]))}",
+            f"{file.path} is not a known weights file: it begins with {quoted(bytes(file.start[:8]))}",
             code="malformed",
         )
     try:
         whole = _whole(file)
         plain = opened(whole.values)
         if isinstance(plain.values, Stranger):
-            what = f"one object of {plain.values.name}, which was not imported or run, and no tensors"
+            what = f"one {plain.values.name} object, which was not imported or run, and no tensors"
             raise BadInput(f"it holds {what}: name the file with the model's state_dict()", code="unsupported")
         found = tensors_in(plain.values, lambda value: isinstance(value, SavedTensor | Wrapped))
         contents = _contents(file.path, found, whole.places)
@@ -88,7 +88,7 @@ def _whole(file: OpenFile) -> _Whole:
         return _from_archive(file.stream, file.size, places=not elsewhere)
     if elsewhere:
         raise BadInput(
-            "it is of torch's form of before 1.6, which is read only where it is on this machine: download it",
+            "it has the format of torch before 1.6, which is read only from local files: download it",
             code="unsupported",
         )
     return _from_pickles(file.stream, file.size)
@@ -99,12 +99,10 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
     members = zips.members(file, size)
     pickled = [name for name in members if name.endswith("data.pkl") and name.count("/") == 1]
     if len(pickled) != 1:
-        raise BadInput("it is a zip archive, and not one of torch.save: it has no data.pkl", code="unsupported")
+        raise BadInput("it is a zip archive, but not from torch.save: it has no data.pkl", code="unsupported")
     folder = pickled[0].removesuffix("data.pkl")
     if f"{folder}constants.pkl" in members:
-        raise BadInput(
-            "it is a program of TorchScript, of which nothing is read: save its state_dict()", code="unsupported"
-        )
+        raise BadInput("it is a TorchScript program, which is not supported: save its state_dict()", code="unsupported")
     content = zips.content_of(file, members[pickled[0]], LARGEST)
     storages: dict[str, Storage] = {}
     strangers: dict[str, None] = {}
@@ -115,7 +113,7 @@ def _from_archive(file: BufferedReader, size: int, *, places: bool) -> _Whole:
         if member is None or member.size < storage.bytes:
             has = "does not hold" if member is None else f"holds {member.size:,} bytes of"
             raise BadInput(
-                f"it {has} the storage {quoted(key)}, for which its pickle asks {storage.bytes:,} bytes",
+                f"it {has} the storage {quoted(key)}, for which its pickle needs {storage.bytes:,} bytes",
                 code="truncated",
             )
         found[key] = zips.place_of(file, member) if places and member.method == zips.STORED else None
@@ -127,14 +125,14 @@ def _from_pickles(file: BufferedReader, size: int) -> _Whole:
     stream = BytesIO(file.read(min(size, LARGEST)))  # BytesIO allocates what is read
     magic = followed(stream, {}, _refused)
     if magic != _MAGIC or followed(stream, {}, _refused) != _PROTOCOL:
-        raise BadInput("it is a pickle, and not one of torch.save", code="unsupported")
+        raise BadInput("it is a pickle, but not from torch.save", code="unsupported")
     followed(stream, {}, _refused)  # integer sizes of the machine that wrote it
     storages: dict[str, Storage] = {}
     strangers: dict[str, None] = {}
     values = followed(stream, KNOWN, _remembering(storages, _IN_ROW), strangers)
     keys = followed(stream, {}, _refused)
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or set(keys) != storages.keys():
-        raise BadInput("the list of its storages is not that of its tensors", code="malformed")
+        raise BadInput("its storages do not match its tensors", code="malformed")
     places: dict[str, int | None] = {}
     position = stream.tell()
     for key in keys:
@@ -144,13 +142,13 @@ def _from_pickles(file: BufferedReader, size: int) -> _Whole:
         position += _COUNT + storages[key].bytes
         if count * DTYPES[storages[key].dtype] != storages[key].bytes * 8 or position > size:
             raise BadInput(
-                f"the storage {quoted(key)} is not where it should be: the file is cut off or broken", code="truncated"
+                f"the storage {quoted(key)} is not at its offset: the file is truncated or broken", code="truncated"
             )
     return _Whole(values, places, strangers)
 
 
 def _refused(_: Any) -> Any:
-    raise BadInput("its pickle asks for memory where it should not", code="malformed")
+    raise BadInput("its pickle contains a storage in an unexpected place", code="malformed")
 
 
 def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], Any]:
@@ -160,7 +158,7 @@ def _remembering(storages: dict[str, Storage], fields: int) -> Callable[[Any], A
         if isinstance(given, tuple) and given[:1] == ("module",) and len(given) == 4 and isinstance(given[1], Name):
             return given[1]  # a module's class, which the old form saves with its source code
         if not isinstance(given, tuple) or len(given) != fields or given[0] != "storage":
-            raise BadInput("its pickle asks for memory by what is no storage's id", code="malformed")
+            raise BadInput("its pickle has an invalid storage id", code="malformed")
         storage = storage_of(given[1], given[2], given[4])
         if storages.setdefault(storage.key, storage).bytes:
             storage = storages[storage.key]  # as torch, which reads a storage once and trusts its first description
@@ -177,12 +175,10 @@ _ZIPPED, _IN_ROW = 5, 6  # fields of a storage's persistent id in each form
 def _part(storage: Storage, part: Any) -> Storage:
     """Return a part of a storage: before 0.4, torch saved its key, offset and size in elements."""
     if not isinstance(part, tuple) or len(part) != 3 or not is_size(part[1]) or not is_size(part[2]):
-        raise BadInput("its pickle asks for a part of memory by what is none", code="malformed")
+        raise BadInput("its pickle has an invalid storage view", code="malformed")
     start, size = (elements * DTYPES[storage.dtype] // 8 for elements in part[1:])
     if start + size > storage.bytes:
-        raise BadInput(
-            f"its pickle asks for a part of the storage {quoted(storage.key)} that reaches beyond it", code="malformed"
-        )
+        raise BadInput(f"its pickle has a view that extends past the storage {quoted(storage.key)}", code="malformed")
     return storage._replace(start=start, bytes=size)
 
 
@@ -209,7 +205,7 @@ def _taken_apart(found: Mapping[str, SavedTensor | Wrapped]) -> _TakenApart:
 
     def add(name: str, tensor: SavedTensor) -> None:
         if name in tensors:
-            raise BadInput(f"it holds two tensors that are both called {quoted(name)}", code="overlap")
+            raise BadInput(f"it holds two tensors named {quoted(name)}", code="overlap")
         tensors[name] = tensor
 
     for name, one in found.items():
@@ -229,7 +225,7 @@ def _taken_apart(found: Mapping[str, SavedTensor | Wrapped]) -> _TakenApart:
         values = next((part for part in ("values", "_local_tensor") if part in one.parts), None)
         if values is None:
             raise BadInput(
-                f"it holds {quoted(name)} of the class {one.kind}, whose values are not where they should be",
+                f"it holds {quoted(name)} of class {one.kind}, whose values are not at their offset",
                 code="malformed",
             )
         add(name, held := one.parts[values])
@@ -261,13 +257,13 @@ def _kind_notes(kinds: Mapping[str, list[str]], weights: Mapping[str, Weight]) -
     for kind, names in kinds.items():
         count = f"{len(names):,} tensor{'s' * (len(names) > 1)}"
         if kind == _IN_PAIRS:
-            yield f"{count} of {kind}: each element holds two values, and counts as one, as in torch"
+            yield f"{count} of {kind}: each complex element counts as one, as in torch"
             continue
         size, stored = (
             sum(sizes) for sizes in zip(*((weights[n].size, weights[n].stored) for n in names), strict=True)
         )
         if kind == "nested":
-            yield f"{count} nested: counted by the {size:,} elements of all their parts"
+            yield f"{count} nested: counted by the {size:,} elements of all parts"
         elif kind == "DTensor":
             yield f"{count} of DTensor: counted by their global shapes, {size:,} elements; {stored:,} of this rank are stored"
         else:

@@ -43,7 +43,7 @@ def assert_tied(model: nn.Module, *names: str) -> None:
     """
     places = places_of(model)
     if len(names) == 1:
-        raise BadInput(f"{names[0]} alone cannot be tied: name the tensor that it should be one with", code="bad-value")
+        raise BadInput(f"cannot tie {names[0]} to nothing: name a second tensor", code="bad-value")
     groups = (
         [tuple(known_name(places, name) for name in names)] if names else expected_groups(model, places, resized=True)
     )

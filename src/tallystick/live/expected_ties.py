@@ -46,7 +46,7 @@ def _by_role(model: nn.Module, places: NamedParameters, keep: str | None, *, res
     heads = list(dict.fromkeys(head for _, head in pairs))
     if not pairs:
         raise BadInput(
-            f"found no token embedding and head of one shape in {type(model).__name__}: name the tensors to be tied",
+            f"no token embedding and head with the same shape in {type(model).__name__}: name the tensors to tie",
             code="no-answer",
         )
     if keep in embeddings:
@@ -54,8 +54,8 @@ def _by_role(model: nn.Module, places: NamedParameters, keep: str | None, *, res
     for several in (embeddings, heads):
         if len({id(places[name].tensor) for name in several}) > 1:
             raise BadInput(
-                f"several tensors of {type(model).__name__} could be meant ({', '.join(several[:4])}):"
-                " name those to be tied",
+                f"several tensors of {type(model).__name__} could be tied ({', '.join(several[:4])}): name those"
+                " to tie",
                 code="ambiguous",
             )
     return (*embeddings, *heads)

@@ -75,12 +75,15 @@ def _repeated(listed: dict[int, list[int]], names: dict[int, list[str]]) -> list
             where = " and ".join(str(number) for number in dict.fromkeys(numbers))
             code, message = (
                 "in-two-groups",
-                f"{called[0]} is in the groups {where}: each step updates it more than once",
+                f"{called[0]} is in groups {where}: each step updates it more than once",
             )
         else:
             code, message = (
                 "listed-twice",
-                f"{called[0]} is listed {len(numbers)} times in group {numbers[0]}: each step updates it as often",
+                (
+                    f"{called[0]} is listed {len(numbers)} times in group {numbers[0]}: each step updates it"
+                    f" {len(numbers)} times"
+                ),
             )
         findings.append(Finding(code, called, message, "list each Parameter once, in one group"))
     return findings
@@ -91,7 +94,7 @@ def _missing(places: NamedParameters, listed: dict[int, list[int]], names: dict[
         Finding(
             "not-in-optimizer",
             tuple(called),
-            f"{called[0]} is trainable and in no group: it will not learn",
+            f"{called[0]} is trainable but in no group: it will not learn",
             "add it to a group, or set its requires_grad to False",
         )
         for key, called in names.items()
@@ -109,9 +112,9 @@ def _strange(groups: list[dict[str, Any]], names: dict[int, list[str]]) -> list[
                 Finding(
                     "not-in-model",
                     (),
-                    f"group {number} holds {len(strangers)} Parameters that the model does not ({shapes}):"
-                    " they were replaced after the optimizer was made",
-                    "make the optimizer after the last change of the model",
+                    f"group {number} holds {len(strangers)} Parameters missing from the model ({shapes}): they were"
+                    " replaced after the optimizer was created",
+                    "create the optimizer after the last change to the model",
                 )
             )
     return findings
@@ -128,8 +131,8 @@ def _aliased(places: NamedParameters, listed: dict[int, list[int]]) -> list[Find
             Finding(
                 "aliased-parameters",
                 pair,
-                f"{pair[0]} and {pair[1]} are two Parameters on one memory: each step updates it twice,"
-                " with two states and half the gradient each",
+                f"{pair[0]} and {pair[1]} are two Parameters sharing memory: each step updates it twice, each with"
+                " half the gradient",
                 f'tallystick.retie(model, "{pair[0]}", "{pair[1]}", optimizer=optimizer)',
             )
         )
@@ -151,7 +154,7 @@ def _decay(
                 "tied-decay",
                 tuple(called),
                 f"{' = '.join(called)} is in group {number}, with weight_decay {decay}",
-                "move it to another group if that is not meant",
+                "move it to another group if this is not intended",
                 problem=False,
             )
         )

@@ -44,7 +44,7 @@ class Ranks(NamedTuple):
         """
         while running := [str(rank) for rank in range(len(self.processes)) if not self._done(rank)]:
             if time.monotonic() > self.started + self.longest:
-                raise RanksFailed(f"rank {', '.join(running)} did not end within {self.longest:g} seconds")
+                raise RanksFailed(f"rank {', '.join(running)} did not finish within {self.longest:g} seconds")
             time.sleep(_LOOK)
         return [json.loads(_result(self.folder, rank).read_bytes()) for rank in range(len(self.processes))]
 
@@ -58,7 +58,7 @@ class Ranks(NamedTuple):
         said = (self.folder / f"said.{rank}").read_text(encoding="utf-8", errors="replace").split("\n")
         last = next((line for line in reversed(said) if line.strip()), "")
         last = last.removeprefix(f"[rank{rank}]:").strip()  # prefix that torch adds
-        raise RanksFailed(f"rank {rank} ended with {code}: {last}".rstrip(": "))
+        raise RanksFailed(f"rank {rank} exited with code {code}: {last}".rstrip(": "))
 
 
 def _result(folder: Path, rank: int) -> Path:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 MEANING = {
     "tied": "one Parameter",
-    "aliased": "two Parameters on one memory: gradients and optimizer steps of their own",
+    "aliased": "two Parameters sharing memory: separate gradients and optimizer steps",
     "copied": "equal values in separate memory",
     "untied": "different values",
     "unknown": "separate memory, no values to compare",
-    "gone": "no such tensor any more",
+    "gone": "the tensor no longer exists",
 }
 # For each relation, the relations that are a loss. A copy that can no longer be compared is not a
 # loss. Separate memory is visible without values: from tied or aliased, unknown is a loss.

@@ -69,15 +69,15 @@ def retie(
     keep = known_name(places, keep) if keep is not None else None
     groups = [tuple(known_name(places, name) for name in names)] if names else expected_groups(model, places, keep)
     if len(names) == 1:
-        raise BadInput(f"{names[0]} alone cannot be tied: name the tensor that it should be one with", code="bad-value")
+        raise BadInput(f"cannot tie {names[0]} to nothing: name a second tensor", code="bad-value")
     if not groups:
         raise BadInput(
-            f"the config of {type(model).__name__} ties nothing: set tie_word_embeddings to true in it, or name the tensors",
+            f"the config of {type(model).__name__} ties nothing: set tie_word_embeddings to true, or name the tensors",
             code="cannot-tie",
         )
     if keep is not None and not any(keep in group for group in groups):
         raise BadInput(
-            f"{keep} is none of the tensors to be tied: {'; '.join(', '.join(group) for group in groups)}",
+            f"{keep} is not among the tensors to tie: {'; '.join(', '.join(group) for group in groups)}",
             code="bad-value",
         )
     done = [(_planned(places, group, keep), group) for group in groups]  # all are checked before any is changed
@@ -110,37 +110,34 @@ def _refuse(places: NamedParameters, kept: str, name: str, found: Compared, *, c
     one, other = places[kept], places[name]
     for lazy in (kept, name):
         if is_lazy(places[lazy].tensor):
-            raise BadInput(
-                f"{lazy} has no shape before the first forward pass: run the model once, then tie it", code="cannot-tie"
-            )
+            raise BadInput(f"{lazy} is lazy and has no shape yet: run the model once, then tie it", code="cannot-tie")
     if one.shape != other.shape:
         if one.shape == other.shape[::-1]:
             raise BadInput(
-                f"{name} {other.shape} is {kept} {one.shape} transposed, and one Parameter has one shape:"
-                " make the head an nn.Linear, whose weight is laid out as an embedding's",
+                f"{name} {other.shape} is {kept} {one.shape} transposed: use an nn.Linear head, which stores its"
+                " weight like an embedding",
                 code="cannot-tie",
             )
         raise BadInput(
-            f"{kept} {one.shape} and {name} {other.shape} have different shapes and cannot be one", code="cannot-tie"
+            f"{kept} {one.shape} and {name} {other.shape} have different shapes and cannot be tied", code="cannot-tie"
         )
     if chosen:
         return
-    choose = f'choose which stays with keep="{kept}" or keep="{name}"'
+    choose = f'choose one to keep: keep="{kept}" or keep="{name}"'
     for what, mine, its in differences(one, other):
         raise BadInput(f"{kept} and {name} have different {what} ({mine}, {its}): {choose}", code="cannot-tie")
     if found.relation == "untied":
         raise BadInput(
-            f"{kept} and {name} hold different values: {choose}, the other's values are lost", code="cannot-tie"
+            f"{kept} and {name} hold different values: {choose} (the other's values are lost)", code="cannot-tie"
         )
     if found.why and not (one.tensor.is_meta and other.tensor.is_meta):
-        raise BadInput(f"whether {kept} and {name} are equal is not known ({found.why}): {choose}", code="cannot-tie")
+        raise BadInput(f"cannot tell whether {kept} and {name} are equal ({found.why}): {choose}", code="cannot-tie")
 
 
 def _refuse_registered(model: nn.Module) -> None:
     if wrapper := registered_by(model):
         raise BadInput(
-            f"{wrapper} has registered the parameters already: tie the model first, then wrap it with all"
-            " names of the tie in one unit",
+            f"{wrapper} has already registered the parameters: tie the model first, then wrap both tensors in one unit",
             code="cannot-tie",
         )
 

@@ -74,7 +74,7 @@ def small_model(config: Any, overrides: Mapping[str, Any], *, source: str) -> Ca
         BadInput: if transformers cannot build the config's model, or a small one of its type.
     """
     if not isinstance(config, Mapping):
-        raise BadInput(f"{source} is no model config: it holds no object", code="not-a-config")
+        raise BadInput(f"{source} is not a model config: expected an object", code="not-a-config")
     model_type = model_type_of({**config, **overrides}, source)
     whole = built_by_transformers(model_type, config, overrides, source=source)
     values = cut(whole.config)
@@ -92,8 +92,8 @@ def small_model(config: Any, overrides: Mapping[str, Any], *, source: str) -> Ca
     except (Exception, Refused) as error:  # sizes that do not fit each other, in transformers' words
         said = " ".join(str(error).split())[:200]
         raise BadInput(
-            f"{source}: no small {whole.facts.class_name} could be made of its config ({type(error).__name__}: {said}):"
-            " name a package.module:factory that builds one",
+            f"{source}: cannot build a small {whole.facts.class_name} from its config ({type(error).__name__}:"
+            f" {said}): name a package.module:factory that builds one",
             code="unsupported",
         ) from error
     return build

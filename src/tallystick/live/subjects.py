@@ -96,7 +96,7 @@ def subject_of(source: str, settings: Mapping[str, Any]) -> Subject:
         BadInput: if the model cannot be built, is too large, or ties nothing.
     """
     if is_weights(Path(source).name):
-        raise BadInput(f"{source} holds weights alone: name the folder with its {CONFIG}", code="not-a-config")
+        raise BadInput(f"{source} has weights but no config: name the folder with its {CONFIG}", code="not-a-config")
     with one_source():
         found = locate(source)
         stated = config_in(found)
@@ -105,14 +105,14 @@ def subject_of(source: str, settings: Mapping[str, Any]) -> Subject:
         model = build()
         if model is build():
             raise BadInput(
-                f"{source} gives the same module each time: name a function that builds a new one", code="user-code"
+                f"{source} returns the same module each time: name a function that builds a new one", code="user-code"
             )
         embedding, head = _tied_pair(model, source)
         gradients, said = probe.gradients(model, embedding, head)
     tokens = len(model.get_parameter(embedding))
     if tokens <= max(probe.SCORED):
         raise BadInput(
-            f"{source} has a vocabulary of {tokens}, too few to tell the uses of embedding and head apart",
+            f"{source} has a vocabulary of {tokens}, too few to distinguish embedding from head",
             code="no-answer",
         )
     unprobed = "" if gradients == "one tensor" else first_sentence(said) or gradients
@@ -125,7 +125,7 @@ def _from_factory(source: str, settings: Mapping[str, Any]) -> Callable[[], nn.M
         size = sum(parameter.numel() for parameter in model.parameters())
         if size > MOST_PARAMETERS:  # survive builds the model some two hundred times
             raise BadInput(
-                f"{source} builds {size:,} parameters: name one that builds at most {MOST_PARAMETERS:,}",
+                f"{source} builds {size:,} parameters, more than the {MOST_PARAMETERS:,} allowed",
                 code="too-large",
             )
         return model
@@ -151,6 +151,6 @@ def _tied_pair(model: nn.Module, source: str) -> tuple[str, str]:
         if found[0] == "token_embedding" != found[1] and places[embedding].tensor is places[head].tensor:
             return embedding, head
     raise BadInput(
-        f"{source} has no head that is tied to its token embedding: there is no tie that an operation could lose",
+        f"{source} has no head tied to its token embedding, so there is no tie to test",
         code="no-answer",
     )

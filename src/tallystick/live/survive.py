@@ -36,7 +36,7 @@ CODES = {  # page of docs/problems by relation
     "untied": "untied-head",
     "unknown": "untied-head",  # separate memory for certain
 }
-UNPROBED = "where the gradients go is not told: a forward of three token ids and its backward gave {}"
+UNPROBED = "cannot tell where gradients go: a forward and backward pass on three tokens gave {}"
 
 
 @dataclass(frozen=True)
@@ -273,6 +273,9 @@ def _one_of(rows: Sequence[Survived], operation: Operation) -> Survived:
         for field in fields(row):
             mine, its = getattr(first, field.name), getattr(row, field.name)
             if mine != its:
-                said = f"the ranks disagree: {field.name} is {mine or 'nothing'} on 0, {its or 'nothing'} on {rank}"
+                said = (
+                    f"the ranks disagree on {field.name}: {mine or 'nothing'} on rank 0, {its or 'nothing'} on rank"
+                    f" {rank}"
+                )
                 return replace(_empty(operation), outcome="failed", said=said)
     return first

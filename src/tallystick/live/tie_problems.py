@@ -23,8 +23,8 @@ def cost(places: NamedParameters, names: Sequence[str], relation: str) -> str:
     objects = {id(places[name].tensor): math.prod(places[name].shape) for name in names}
     extra = f"{sum(objects.values()) - max(objects.values()):,}"
     if relation == "aliased":
-        return f"an optimizer counts and steps {extra} parameters more"
-    return f"{extra} parameters more"
+        return f"the optimizer steps {extra} more parameters"
+    return f"{extra} more parameters"
 
 
 def remedy(model: nn.Module, places: NamedParameters, names: Sequence[str], relation: str) -> str:

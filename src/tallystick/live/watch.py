@@ -133,7 +133,7 @@ def _losses(memory: _Memory, model: nn.Module) -> list[str]:
             continue
         what = f"{first} and {second} were {before} and are {after} ({meaning(found)})"
         if not now:
-            losses.append(f"{what}; check what the operation made of them")
+            losses.append(f"{what}; check how the operation changed them")
             continue
         names = next(pair for pair in now if pairs[pair] == found)
         if names != (first, second):
@@ -146,7 +146,7 @@ def _tell(losses: list[str], *, warn: bool, level: int) -> None:
     if not losses:
         return
     more = len(losses) - MOST_NAMED
-    message = ". ".join(losses[:MOST_NAMED]) + (f". And {more} pairs more" if more > 0 else "")
+    message = ". ".join(losses[:MOST_NAMED]) + (f". And {more} more pairs" if more > 0 else "")
     if not warn:
         raise TieLost(message)
     warnings.warn(message, stacklevel=level)

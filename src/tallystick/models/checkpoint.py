@@ -107,8 +107,8 @@ def _from_folder(folder: Path, weights: Path) -> tuple[DecoderConfig, Mapping[st
     needed = rows_needed(folder)
     if needed > config.vocab_size:
         raise BadInput(
-            f"{folder}: the ids of {TOKENIZER} end at {needed - 1:,}, and the embedding has {config.vocab_size:,} rows:"
-            " it is the tokenizer of another model",
+            f"{folder}: the ids of {TOKENIZER} end at {needed - 1:,}, but the embedding has"
+            f" {config.vocab_size:,} rows: it is another model's tokenizer",
             code="mismatch",
         )
     safe = weights.name.endswith((".safetensors", ".safetensors.index.json"))
@@ -117,11 +117,11 @@ def _from_folder(folder: Path, weights: Path) -> tuple[DecoderConfig, Mapping[st
 
 def _config_in(folder: Path) -> DecoderConfig:
     if not (folder / CONFIG).exists():
-        raise BadInput(f"{folder} has no {CONFIG}, which says what the weights beside it are", code="not-found")
+        raise BadInput(f"{folder} has no {CONFIG}, which is needed to read the weights", code="not-found")
     config = config_of(folder)
     if packed := config.origin.get("quantization_config"):
         raise BadInput(
-            f"{folder / CONFIG} says quantization_config {shown(packed)}: quantised weights are not read",
+            f"{folder / CONFIG} has quantization_config {shown(packed)}: quantised weights are not supported",
             code="unsupported",
         )
     return config

@@ -26,7 +26,7 @@ def compiled(what: Any, device: torch.device, **options: Any) -> Any:
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")  # as torch chooses it
     if device.type == "cpu" and shutil.which(compiler) is None:
         raise BadInput(
-            f"to compile for a CPU takes a C++ compiler, and {compiler} is not found: install it, or name another in CXX",
+            f"compiling for a CPU needs a C++ compiler, but {compiler} was not found: install it, or set CXX",
             code="missing-package",
         )
     return torch.compile(what, **options)

@@ -113,11 +113,11 @@ class DecoderConfig:
                 )
         if self.windows and len(self.windows) != self.layers:
             raise BadInput(
-                f"windows says how far {len(self.windows)} layers see, and there are {self.layers}", code="bad-value"
+                f"windows has {len(self.windows)} entries, but there are {self.layers} layers", code="bad-value"
             )
         if self.rope is not None and self.rotated % 2:
             raise BadInput(
-                f"rotary positions turn pairs of channels, and {self.rotated} of a head are to turn", code="bad-value"
+                f"rotary embedding needs an even number of channels per head, not {self.rotated}", code="bad-value"
             )
 
     @property

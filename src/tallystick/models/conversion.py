@@ -19,8 +19,8 @@ def stored_by(decoder: Decoder) -> dict[str, Stored]:
     """Return the tensors that the family stores, under every name of its files, the head's too."""
     if "model_type" not in decoder.config.origin:
         raise BadInput(
-            "a decoder built from a DecoderConfig alone has no family, whose names its tensors could have in a file:"
-            " build it with Decoder.of",
+            "a decoder built from only a DecoderConfig has no family, so no tensor names for a file: build it"
+            " with Decoder.of",
             code="unsupported",
         )
     shapes = {name: tuple(tensor.shape) for name, tensor in decoder.state_dict().items()}

@@ -189,8 +189,8 @@ class Decoder(nn.Module):
             self.head, nn.Linear
         ):  # an adapter around the head: its weight alone would ignore the adapter
             raise BadInput(
-                f"the head is a {type(self.head).__module__}.{type(self.head).__name__}, and the loss is made from the"
-                " weight of a Linear alone: call the decoder without targets, and take the loss of its logits",
+                f"the head is a {type(self.head).__module__}.{type(self.head).__name__}, but the loss"
+                " needs an nn.Linear: call the decoder without targets, and compute the loss from its logits",
                 code="unsupported",
             )
         c, embedded, matrix = self.config, None, self.head.weight

@@ -93,9 +93,7 @@ def evaluate(
     size = len(text.encode() if isinstance(text, str) else text)
     begin = tokenizer.begin[-1:]
     if len(begin) + len(ids) < 2:
-        raise BadInput(
-            f"the text has {len(ids)} tokens: at least two are needed, one to predict the other from", code="bad-value"
-        )
+        raise BadInput(f"the text has {len(ids)} tokens: at least two are needed", code="bad-value")
     if not begin:
         size -= first
     ids = [*begin, *ids]
@@ -125,7 +123,7 @@ def token_losses(decoder: Decoder, ids: Sequence[int], *, context: int, stride: 
     most, rows = decoder.config.context, decoder.config.vocab_size
     if not 1 <= context <= most:
         raise BadInput(
-            f"context is {shown(context)}, expected 1 to {most:,}: the model has so many positions", code="bad-value"
+            f"context is {shown(context)}, expected 1 to {most:,}, the model's number of positions", code="bad-value"
         )
     if not 1 <= stride <= context:
         raise BadInput(
@@ -136,7 +134,7 @@ def token_losses(decoder: Decoder, ids: Sequence[int], *, context: int, stride: 
     whole = torch.tensor(ids)
     if whole.min() < 0 or whole.max() >= rows:
         odd = next(token for token in ids if not 0 <= token < rows)
-        raise BadInput(f"the text has the id {odd}, and the embedding has rows for 0 to {rows - 1:,}", code="mismatch")
+        raise BadInput(f"the text has the id {odd}, but the embedding has rows for 0 to {rows - 1:,}", code="mismatch")
     targets = len(ids) - 1
     # The first window scores all its targets, each later one only its new targets.
     length = min(context, targets)
@@ -175,6 +173,6 @@ def _read(tokenizer: Tokenizer, text: str | bytes) -> tuple[list[int], int]:
             text = text.decode()
         except UnicodeDecodeError as error:
             raise BadInput(
-                f"the text is not UTF-8 at byte {error.start}: a tokenizer of bytes could read it", code="malformed"
+                f"the text is not UTF-8 at byte {error.start}: use a byte tokenizer", code="malformed"
             ) from None
     return tokenizer.encode_counting(text)

@@ -23,8 +23,8 @@ from tallystick.models.tokens import Tokenizer
 Step = Callable[[Decoder, Tensor, Cache, Tensor | None], Tensor]
 
 NOT_A_NUMBER = (
-    "the logits are not numbers: the weights hold NaN, which load_pretrained(check_finite=True) names,"
-    " or the dtype is too narrow for the model"
+    "the logits are NaN: the weights hold NaN (check with load_pretrained(check_finite=True)), or the"
+    " dtype is too narrow"
 )
 
 
@@ -172,11 +172,11 @@ def _check(decoder: Decoder, prompts: Sequence[Sequence[int]], tokens: int) -> N
     for number, prompt in enumerate(prompts):
         which = f"prompt {number + 1}" if len(prompts) > 1 else "the prompt"
         if not prompt:
-            raise BadInput(f"{which} is empty: there is nothing to go on from", code="bad-value")
+            raise BadInput(f"{which} is empty: nothing to continue", code="bad-value")
         odd = next((token for token in prompt if not 0 <= token < rows), None)
         if odd is not None:
             raise BadInput(
-                f"{which} has the id {odd}, and the embedding has rows for 0 to {rows - 1:,}", code="mismatch"
+                f"{which} has the id {odd}, but the embedding has rows for 0 to {rows - 1:,}", code="mismatch"
             )
         if len(prompt) > context:
             raise BadInput(
@@ -184,8 +184,8 @@ def _check(decoder: Decoder, prompts: Sequence[Sequence[int]], tokens: int) -> N
             )
         if len(prompt) + tokens - 1 > context:
             raise BadInput(
-                f"{which} has {len(prompt):,} tokens, and the model {context:,} positions:"
-                f" at most {context - len(prompt) + 1:,} tokens can follow, not {tokens:,}",
+                f"{which} has {len(prompt):,} tokens, but the model has {context:,} positions: at most"
+                f" {context - len(prompt) + 1:,} tokens can follow, not {tokens:,}",
                 code="bad-value",
             )
 

@@ -86,7 +86,7 @@ def in_file(path: Path, mapped: Tensor, one: StoredTensor, start: int) -> Held:
     dtype = getattr(torch, one.dtype, None)
     if dtype is None:
         raise BadInput(
-            f"{path}: tensor {one.name} is of {one.dtype}, which this torch does not have", code="unsupported"
+            f"{path}: tensor {one.name} has the dtype {one.dtype}, which this torch lacks", code="unsupported"
         )
 
     def whole() -> Tensor:
@@ -120,5 +120,5 @@ def _rows(path: Path, start: int, dtype: torch.dtype, shape: tuple[int, ...]) ->
         for first in range(0, rows, some):
             count = min(some, rows - first)
             if file.readinto(memoryview(buffer)[: count * size]) != count * size:
-                raise BadInput(f"{path} became shorter while it was read", code="changed")
+                raise BadInput(f"{path} shrank while it was read", code="changed")
             yield first, block[:count] if shape else block[0]

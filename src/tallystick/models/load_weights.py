@@ -90,16 +90,16 @@ def _fitting(layout: Mapping[str, Stored], held: Mapping[str, Held], decoder: De
     covered = {part for name in taken for part in layout[name].parts}
     unexpected = [name for name, one in held.items() if name not in taken and not is_buffer(name, one.shape)]
     misshaped = [
-        f"{name} {one.shape} where the config says {layout[name].shape}"
+        f"{name} {one.shape}, but {layout[name].shape} in the config"
         for name, one in taken.items()
         if one.shape != layout[name].shape
     ]
     excused = {_HEAD, _EMBEDDING} if not covered.isdisjoint({_HEAD, _EMBEDDING}) else {_HEAD}
     missing = _missing(layout, decoder, covered | excused, roots={name.split(".", 1)[0] for name in taken})
-    wrong = {"missing": missing, "unexpected": unexpected, "of another shape": misshaped}
+    wrong = {"missing": missing, "unexpected": unexpected, "with another shape": misshaped}
     if any(wrong.values()):
         said = "; ".join(f"{what}: {', '.join(names)}" for what, names in wrong.items() if names)
-        raise BadInput(f"{where} does not hold the tensors of its config: {said}", code="mismatch")
+        raise BadInput(f"{where} does not match its config: {said}", code="mismatch")
     return taken
 
 
@@ -130,13 +130,13 @@ def _with_head(
     if not tied and tie is None and (head is None or table is None):
         absent = names[_HEAD if head is None else _EMBEDDING]
         raise BadInput(
-            f"{where} holds no {absent}, and its config does not tie the two: tie=True if they are one",
+            f"{where} holds no {absent}, and its config does not tie the two: pass tie=True if they are tied",
             code="incomplete",
         )
     if tied and tie is None and head and table and not _equal(held[head], held[table]):
         raise BadInput(
-            f"the config of {where} ties {head} to {table}, and they hold different values:"
-            " tie=False keeps both, tie=True drops the head's",
+            f"the config of {where} ties {head} to {table}, but they hold different values: tie=False keeps"
+            " both, tie=True drops the head",
             code="mismatch",
         )
     table_held = held[table] if table else held[head or ""]
@@ -164,8 +164,8 @@ def _dtype_of(held: Mapping[str, Held], where: str, dtype: torch.dtype | None) -
     packed = [name for name, one in held.items() if not one.dtype.is_floating_point]
     if packed:
         raise BadInput(
-            f"{where} stores {', '.join(packed)} as {_word(held[packed[0]].dtype)}:"
-            " quantised weights are not read; load the model that they were made of",
+            f"{where} stores {', '.join(packed)} as {_word(held[packed[0]].dtype)}: quantised weights are not"
+            " supported; load the original model",
             code="unsupported",
         )
     kinds: dict[torch.dtype, str] = {}
@@ -173,7 +173,7 @@ def _dtype_of(held: Mapping[str, Held], where: str, dtype: torch.dtype | None) -
         kinds.setdefault(one.dtype, name)
     if dtype is None and len(kinds) > 1:
         mix = " and ".join(f"{_word(kind)} ({name})" for kind, name in kinds.items())
-        raise BadInput(f"{where} mixes {mix}: say which dtype the decoder is to have", code="ambiguous")
+        raise BadInput(f"{where} mixes {mix}: choose the decoder's dtype", code="ambiguous")
     return dtype or next(iter(kinds))
 
 

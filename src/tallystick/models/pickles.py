@@ -36,12 +36,12 @@ def unpickled(path: Path) -> Any:
     except pickle.UnpicklingError as error:
         why = next((line for line in str(error).splitlines() if "GLOBAL" in line or "global" in line), "")
         raise BadInput(
-            f"{path} holds more than weights, or is broken; nothing of it was run{f': {why.strip()}' if why else ''}",
+            f"{path} holds more than weights, or is broken; nothing was run{f': {why.strip()}' if why else ''}",
             code="unsafe",
         ) from None
     except Exception as error:  # torch's readers raise many types on broken bytes
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise BadInput(f"{path} is no file of torch.save that can be read: {why}", code="malformed") from None
+        raise BadInput(f"{path} is not a readable torch.save file: {why}", code="malformed") from None
 
 
 def held_by(path: Path) -> dict[str, Held]:
@@ -53,5 +53,5 @@ def held_by(path: Path) -> dict[str, Held]:
 def tensors_of(values: Any, path: Path) -> dict[str, Held]:
     """Return a state dict's tensors; `path` is for messages."""
     if not isinstance(values, dict) or not all(isinstance(one, Tensor) for one in values.values()):
-        raise BadInput(f"{path} holds no state dict: expected tensors by name", code="malformed")
+        raise BadInput(f"{path} holds no state dict: expected a dictionary of tensors", code="malformed")
     return {str(name): in_memory(one) for name, one in values.items()}

@@ -45,10 +45,10 @@ def check_rope(c: DecoderConfig, rope: Rope) -> None:
     for key in _NEEDS.get(kind, ()):
         value = rope.scaling.get(key)
         if not isinstance(value, list if key.endswith("_factor") and kind == "longrope" else int | float):
-            raise BadInput(f"rope_type {kind} needs {key}, and it is {shown(value)}", code="bad-value")
+            raise BadInput(f"rope_type {kind} needs {key}, which is {shown(value)}", code="bad-value")
         if isinstance(value, list) and len(value) != c.rotated // 2:
             raise BadInput(
-                f"{key} has {len(value)} numbers, and {c.rotated // 2} pairs of channels turn", code="bad-value"
+                f"{key} has {len(value)} numbers, but the rotary size needs {c.rotated // 2}", code="bad-value"
             )
 
 

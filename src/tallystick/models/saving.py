@@ -67,7 +67,7 @@ def save_pretrained(
             f"max_shard_size is {shown(max_shard_size)}, expected bytes, or a size such as 5GB", code="bad-value"
         )
     if overwrite and out.exists() and not (out / CONFIG).is_file():
-        raise BadInput(f"{out} holds no {CONFIG}: what is no checkpoint is not overwritten", code="unwritable")
+        raise BadInput(f"{out} holds no {CONFIG}: it is not a checkpoint, so it is not overwritten", code="unwritable")
     with atomic_folder(out, replace=overwrite) as partial:
         if out.exists():
             written = [path.name for path in out.iterdir() if path.name == CONFIG or _WEIGHTS.fullmatch(path.name)]
@@ -105,7 +105,7 @@ def _config(decoder: Decoder) -> dict[str, Any]:
     """Return the config that the decoder was built from, with its current dtype."""
     origin = decoder.config.origin
     if _without_dropout(config_of(origin)) != _without_dropout(decoder.config):
-        raise BadInput("the decoder's config was changed in a way that its family has no words for", code="unsupported")
+        raise BadInput("the decoder's config was changed in a way that its family cannot express", code="unsupported")
     values = {key: value for key, value in origin.items() if key not in ("dtype", "torch_dtype")}
     class_name = find(origin["model_type"]).architecture.class_name
     said = {"architectures": [class_name]} if class_name else {}

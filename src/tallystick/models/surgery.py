@@ -63,13 +63,13 @@ def crop_positions(decoder: Decoder, context: int) -> None:
     config = decoder.config
     if not 1 <= context <= config.context:
         raise BadInput(
-            f"{shown(context)} positions cannot remain of {config.context}: expected 1 to {config.context}",
+            f"cannot keep {shown(context)} of {config.context} positions: expected 1 to {config.context}",
             code="bad-value",
         )
     if config.rope is not None and config.rope.scaling.get("rope_type") in _STRETCHED:
         kind = config.rope.scaling["rope_type"]
         raise BadInput(
-            f"the angles of {kind} positions depend on how many there are: they cannot be cropped", code="unsupported"
+            f"{kind} rotary angles depend on the number of positions, so they cannot be cropped", code="unsupported"
         )
     decoder.config = changed(config, context=context)
     if decoder.positions is not None:

@@ -85,7 +85,7 @@ class MLP(nn.Module):
         super().__init__()
         if len(widths) < 2:
             raise BadInput(
-                f"widths is {list(widths)}: an MLP needs the width of its input and that of its output",
+                f"widths is {list(widths)}: an MLP needs an input width and an output width",
                 code="bad-value",
             )
         self.layers = nn.ModuleList(nn.Linear(inputs, outputs, bias=bias) for inputs, outputs in pairwise(widths))
@@ -242,7 +242,8 @@ class MultiHeadAttention(nn.Module):
             raise BadInput(f"d_model = {d_model} is not divisible by n_heads = {n_heads}", code="indivisible")
         if rotary and d_model // n_heads % 2:
             raise BadInput(
-                f"d_model / n_heads = {d_model // n_heads} is odd: rotary positions turn pairs", code="indivisible"
+                f"d_model / n_heads = {d_model // n_heads} is odd: rotary embedding needs an even head size",
+                code="indivisible",
             )
         self.n_heads, self.rotary = n_heads, rotary
         self.query = nn.Linear(d_model, d_model, bias=False)

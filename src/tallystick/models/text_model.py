@@ -77,7 +77,7 @@ class TextModel:
         decoder = load_pretrained(path, dtype=dtype, device=_device(device))
         if decoder.embedding.weight.dtype not in COMPUTED:
             raise BadInput(
-                f"nothing is computed in {decoder.embedding.weight.dtype}: take bfloat16 or another wide enough",
+                f"{decoder.embedding.weight.dtype} is too narrow to compute in: use bfloat16 or wider",
                 code="unsupported",
             )
         rows = decoder.config.vocab_size
@@ -91,8 +91,8 @@ class TextModel:
             found = Tokenizer.bytes(end=rows > 256) if tokenizer == BYTES else Tokenizer.load(Path(tokenizer))
         if found.size > rows:
             raise BadInput(
-                f"the tokenizer's ids end at {found.size - 1:,}, and the embedding of {path} has {rows:,} rows:"
-                " it is the tokenizer of another model",
+                f"the tokenizer's ids end at {found.size - 1:,}, but the embedding of {path} has {rows:,} rows: it"
+                " is another model's tokenizer",
                 code="mismatch",
             )
         first, ends = (

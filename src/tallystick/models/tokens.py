@@ -67,11 +67,12 @@ class Tokenizer:
             try:
                 return cls(library.Tokenizer.from_str(text))
             except Exception as error:  # the library raises plain Exceptions
-                raise BadInput(f"{file} is no tokenizer: {error}", code="malformed") from None
+                raise BadInput(f"{file} is not a tokenizer: {error}", code="malformed") from None
         vocabulary, merges = path / "vocab.json", path / "merges.txt"
         if not (vocabulary.exists() and merges.exists()):
             raise BadInput(
-                f"{path} holds no tokenizer, neither {TOKENIZER} nor vocab.json with merges.txt: say --tokenizer bytes or a path",
+                f"{path} holds no tokenizer, neither {TOKENIZER} nor vocab.json with merges.txt: use --tokenizer"
+                " bytes or a path",
                 code="not-found",
             )
         lines = [line for line in read_text(merges).splitlines() if line and not line.startswith("#version")]
@@ -98,7 +99,9 @@ class Tokenizer:
         """
         library = _library()
         if size < 257:
-            raise BadInput(f"a BPE of {size} entries cannot hold the 256 bytes and the end of a text", code="bad-value")
+            raise BadInput(
+                f"a BPE with {size} entries is too small for the 256 bytes and an end token", code="bad-value"
+            )
         tokenizer = library.Tokenizer(library.models.BPE())
         tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = library.decoders.ByteLevel()
@@ -130,7 +133,7 @@ class Tokenizer:
             text.encode()
         except UnicodeEncodeError as error:
             raise BadInput(
-                f"{quoted(text)} is no text: character {error.start + 1} stands for a byte that is not UTF-8",
+                f"{quoted(text)} is not text: character {error.start + 1} is a byte that is not UTF-8",
                 code="malformed",
             ) from None
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids

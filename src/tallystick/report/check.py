@@ -68,9 +68,9 @@ def _sentence(answer: Check) -> str:
     if gap:
         corrected = "with its arithmetic corrected it is" if answer.arithmetic else "it is"
         counted = f": {corrected} {answer.against} {answer.convention}" if answer.convention else ""
-        off = f"{written(abs(gap))} {'less' if gap > 0 else 'more'} than {answer.against} has"
+        off = f"{written(abs(gap))} {'less' if gap > 0 else 'more'} than {answer.against}'s"
         return f"{said}; its total is {off}{counted}"
-    return f"{said}; its total is that of {answer.against}"
+    return f"{said}; its total matches {answer.against}"
 
 
 def _equations(answer: Check) -> Table:
@@ -103,7 +103,7 @@ def _in_model(equation: Equation) -> str:
 
 def _verdict(equation: Equation) -> str:
     if equation.should_be is None:
-        return f"right, but carries {written(equation.carried, sign='+')}" if equation.carried else "right"
+        return f"right given the earlier error ({written(equation.carried, sign='+')})" if equation.carried else "right"
     return f"wrong: {correction(equation)}"
 
 
@@ -115,7 +115,7 @@ def _sum(answer: Check) -> Table:
     rows += [
         [what, f"{number:+,}", where]
         for what, number, where in (
-            ("errors of arithmetic", answer.arithmetic, lines),
+            ("arithmetic errors", answer.arithmetic, lines),
             ("rounded as written", answer.rounding, ""),
             *(
                 (omission.what, omission.parameters, f"{omission.cause}{_at(omission.line)}")

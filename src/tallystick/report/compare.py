@@ -75,8 +75,8 @@ def _tensors(answer: Comparison, number: Callable[[int], str]) -> Table:
     columns = [
         Column("a"),
         Column("b"),
-        Column("shape of a", True),
-        Column("shape of b", True),
+        Column("shape in A", True),
+        Column("shape in B", True),
         Column("parameters", True),
     ]
     return Table(columns, [_cells(row, number) for row in answer.tensors])

@@ -35,8 +35,8 @@ def show_compute(compute: Compute, out: Console, *, explain: bool = False, style
     draw(_products(compute) if explain else _parts(compute), out, style=style)
     out.print()
     for one in compute.approximations:
-        said = f"6·N with N = {rough(one.parameters)}, {one.what}"
-        out.print(Text(f"{lead}{said}: {percent(one.ratio)} of what training takes"))
+        rule = f"the 6·N rule with N = {rough(one.parameters)}, {one.what},"
+        out.print(Text(f"{lead}{rule} gives {percent(one.ratio)} of the exact count"))
     if compute.rate is not None:
         for line in _rate(compute.rate):
             out.print(Text(lead + line))
@@ -50,11 +50,11 @@ def show_compute(compute: Compute, out: Console, *, explain: bool = False, style
 def _totals(compute: Compute) -> list[str]:
     lines = [
         f"{exact(compute.forward_flops)} FLOPs forward, {exact(compute.training_flops)} in training",
-        f"{in_flops(compute.forward_flops // compute.tokens)} for each token forward,"
+        f"{in_flops(compute.forward_flops // compute.tokens)} per token forward,"
         f" {in_flops(compute.training_flops // compute.tokens)} in training",
     ]
     if compute.needed_flops != compute.forward_flops:
-        lines.append(f"{in_flops(compute.needed_flops)} of the forward pass needed: the rest is masked")
+        lines.append(f"{in_flops(compute.needed_flops)} forward if masked scores are skipped")
     if compute.flash_training_flops != compute.training_flops:
         lines.append(f"{in_flops(compute.flash_training_flops)} in training with a fused attention kernel")
     return lines
@@ -89,7 +89,7 @@ def _rate(rate: Rate) -> list[str]:
     if rate.tokens_per_second is not None:
         share = "" if rate.mfu is None else f", {percent(rate.mfu)} of the peak (MFU)"
         most = "at most " if rate.mfu == 1 else ""
-        lines.append(f"{most}{rate.tokens_per_second:,.0f} tokens a second in {rate.mode}{share}")
+        lines.append(f"{most}{rate.tokens_per_second:,.0f} tokens per second in {rate.mode}{share}")
     if rate.tokens is not None and rate.flops is not None:
         lines.append(f"{rough(rate.tokens)} tokens of {rate.mode}: {in_flops(rate.flops)}")
     if rate.seconds is not None and rate.device_hours is not None:
@@ -98,7 +98,7 @@ def _rate(rate: Rate) -> list[str]:
     if rate.wall_seconds is not None and rate.devices > 1:
         lines.append(f"{_duration(rate.wall_seconds)} on {rate.devices:,} devices, without losses from communication")
     if rate.joules is not None:
-        lines.append(f"{rate.joules / 3.6e6:,.1f} kWh at its full power")
+        lines.append(f"{rate.joules / 3.6e6:,.1f} kWh at full power")
     return lines
 
 

@@ -54,7 +54,7 @@ def show_count(
 def _other_totals(totals: Mapping[str, int | None]) -> list[str]:
     unique = totals["unique"]
     said = {
-        "by_name": "counting every name",
+        "by_name": "if tied weights are counted twice",
         "parameters": "in distinct Parameter objects",
         "trainable": "trainable",
         "active": "active for one token",

@@ -38,14 +38,15 @@ def page(answer: Experiment, picture: str, *, command: str, made_with: str) -> s
         [
             "# What does tying do?",
             "",
-            "One small decoder three times: tied; with a head of its own; and with a head of its own but narrower, so that it"
-            " has as many parameters as the tied one. The same text in the same order, the same number of steps"
-            f" ({last.step:,} of {config.batch} × {config.sequence} tokens, {last.tokens:,} in all), {_counted(seeds, 'seed')} each."
-            " A seed draws the first weights and the order of the text.",
+            "One small decoder in three variants: tied; untied; and untied but narrower, with the tied one's"
+            f" parameter count. All read the same text in the same order for {last.step:,} steps of"
+            f" {config.batch} × {config.sequence} tokens ({last.tokens:,} in total), with"
+            f" {_counted(seeds, 'seed')} each. The seed sets the initial weights and the order of the text.",
             "",
-            f"`{command}` made this page and its picture, on text from `{config.data}`"
-            f"{STDLIB if config.data == 'stdlib' else ''}, read with the tokenizer `{config.tokenizer}`, with {made_with}: another"
-            " version or number of threads ends a little elsewhere.",
+            f"`{command}` made this page and its picture, on text from"
+            f" `{config.data}`{STDLIB if config.data == 'stdlib' else ''}, read with the tokenizer"
+            f" `{config.tokenizer}`, with {made_with}: another version or number of threads gives slightly"
+            " different numbers.",
             "",
             "## At the end",
             "",
@@ -53,28 +54,33 @@ def page(answer: Experiment, picture: str, *, command: str, made_with: str) -> s
             "| --- | --: | --: | --: | --: | --: |",
             *rows,
             "",
-            f"The loss is that of the same tokens for all, at most {scored:,}, of files that no run is trained on; ± is the standard"
-            " deviation between seeds. The memory is predicted, not measured: weights, gradients, the optimizer's state,"
-            " activations. The cosine is that of each token's row in the embedding and its row in the head, on average.",
+            f"The loss is measured on the same tokens for all variants, at most {scored:,}, from files held"
+            " out of training. ± is the standard deviation between seeds. Memory is predicted, not measured:"
+            " weights, gradients, optimizer state, activations. The cosine compares each token's row in the"
+            " embedding with its row in the head, on average.",
             "",
-            f"![validation loss over steps, tokens and parameters, and the likeness of embedding and head over steps]({picture})",
+            (
+                "![validation loss over steps, tokens and parameters, and cosine of embedding and head over"
+                f" steps]({picture})"
+            ),
             "",
-            "## On the way",
+            "## During training",
             "",
             *_on_the_way(answer),
             "",
-            "## What it shows",
+            "## Result",
             "",
             *(_beside(one, first) for one in answer.variants[1:]),
             *(_likeness(one) for one in answer.variants[1:]),
             "",
-            "## What it cannot show",
+            "## Limits",
             "",
-            "This is a small model, a small vocabulary, one text, one learning rate and a short run. Here the embedding is"
-            f" {share:.0%} of the tied one's parameters, and in most models of many billions a few percent; each variant might do better at a learning"
-            " rate of its own; and the run ends long before anything has converged. Neither the sign nor the size of a"
-            " difference carries over to a large model trained for long, and published large models go both ways. Where all"
-            " seeds agree, the seed is not what makes the difference: they say no more than that.",
+            "This is a small model with a small vocabulary, one text, one learning rate and a short run. Here"
+            f" the embedding is {share:.0%} of the tied model's parameters; in most large models it is a few"
+            " percent. Each variant might do better at its own learning rate, and no run has converged."
+            " Neither the sign nor the size of a difference carries over to large models trained for long;"
+            " published large models do both. If all seeds agree, the difference does not come from the seed;"
+            " it shows no more than that.",
             "",
         ]
     )
@@ -104,11 +110,12 @@ def _beside(one: Variant, first: Variant) -> str:
         word = "lower" if higher else "higher"
         verdict = f"the tied one ends {word} in {'every one of them' if seeds > 1 else 'the one seed'}"
     else:
-        verdict = f"the tied one ends lower in {higher} of {seeds}: they are not told apart"
+        verdict = f"the tied one ends lower in {higher} of {seeds}: no clear difference"
     size = one.parameters - first.parameters
     return (
-        f"- {one.name}: {fmean(gaps):+.4f}{spread} nats per token beside the tied one at equal steps and tokens (the"
-        f" difference within each of {_counted(seeds, 'seed')}), with {size:+,} parameters ({size / first.parameters:+.2%}); {verdict}."
+        f"- {one.name}: {fmean(gaps):+.4f}{spread} nats per token relative to the tied one at equal steps"
+        f" and tokens (difference per seed, over {_counted(seeds, 'seed')}), with {size:+,} parameters"
+        f" ({size / first.parameters:+.2%}); {verdict}."
     )
 
 

@@ -29,13 +29,13 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
     )
     out.print()
     share = percent(asked.total_bytes / device.room)
-    out.print(Text(f"{lead}it takes {in_giga(asked.total_bytes)} of {in_giga(device.room)}: {share}, at: {asked.peak}"))
+    out.print(Text(f"{lead}needs {in_giga(asked.total_bytes)} of {in_giga(device.room)}: {share}, peak: {asked.peak}"))
     show_usage(asked.total_bytes, device.room, out)
     show_room(device, out, lead)
     rows = [
         [f"largest batch, at a sequence of {exact(asked.sequence)}", _most(answer.largest_batch)],
         [f"longest sequence, at a batch of {exact(asked.batch)}", _most(answer.longest_sequence)],
-        ["widest dtype of weights", answer.widest_dtype or "none"],
+        ["highest-precision weights", answer.widest_dtype or "none"],
     ]
     out.print()
     draw(Table([Column("what fits"), Column("at most", True)], rows), out, style=style)
@@ -49,9 +49,7 @@ def show_fit(answer: Fit, out: Console, *, style: str = "table") -> None:
     if answer.spread is not None:
         ways = " ".join(f"--{name} {number}" for name, number in answer.spread.options.items())
         out.print(
-            Text(
-                f"{lead}over {answer.spread.ranks:,} such devices it fits: {ways}, {in_giga(answer.spread.bytes)} on each"
-            )
+            Text(f"{lead}fits on {answer.spread.ranks:,} devices: {ways}, {in_giga(answer.spread.bytes)} on each")
         )
     for note in answer.notes:
         out.print(Text(f"{lead}note: {note}", style="dim"))

@@ -32,13 +32,11 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         draw(Table(columns, rows), out, style=style)
         return
     lead = "- " if style == "markdown" else "  "
-    out.print(Text(f"{answer.source}: {answer.mode} takes {in_giga(answer.total_bytes)}", style="bold"))
+    out.print(Text(f"{answer.source}: {answer.mode} needs {in_giga(answer.total_bytes)}", style="bold"))
     out.print()
-    out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; fullest at: {answer.peak}"))
+    out.print(Text(f"{lead}batch {exact(answer.batch)}, sequence {exact(answer.sequence)}; peak: {answer.peak}"))
     if answer.kv_cache_bytes_per_token is not None:
-        out.print(
-            Text(f"{lead}each token of a sequence adds {exact(answer.kv_cache_bytes_per_token)} bytes to the cache")
-        )
+        out.print(Text(f"{lead}KV cache: {exact(answer.kv_cache_bytes_per_token)} bytes per token"))
     if answer.largest_layer is not None:
         largest = answer.largest_layer
         out.print(Text(f"{lead}largest layer: {largest.name}, {in_giga(largest.bytes)}"))
@@ -51,13 +49,13 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         show_usage(answer.total_bytes, answer.device.room, out)
         show_room(answer.device, out, lead)
     out.print()
-    total = [(f"at once: {answer.peak}", answer.total_bytes)] if style == "notebook" else []
-    draw(_sizes("part", [(line.what, line.bytes) for line in answer.lines], total), out, style=style)
+    total = [(f"peak: {answer.peak}", answer.total_bytes)] if style == "notebook" else []
+    draw(_sizes("part", [(line.label, line.bytes) for line in answer.lines], total), out, style=style)
     out.print()
     draw(_sizes("at", [(phase.phase, phase.bytes) for phase in answer.phases]), out, style=style)
     out.print()
     for line in answer.lines if explain else ():
-        out.print(Text(f"{lead}{line.what} = {line.formula}{_from(line)}"))
+        out.print(Text(f"{lead}{line.label} = {line.formula}{_from(line)}"))
     for note in answer.notes:
         out.print(Text(f"{lead}note: {note}", style="dim"))
 
@@ -125,6 +123,6 @@ def _from(line: Line) -> str:
 def show_room(device: Device, out: Console, lead: str) -> None:
     """Print whose figure a device's memory is, and how much of it the CUDA context takes."""
     if device.memory_by:
-        said = f"{device.name} has {in_giga(device.memory)} by {device.memory_by}"
-        kept = f", of which the CUDA context of a process keeps {in_giga(device.context)}" if device.context else ""
+        said = f"{device.name} has {in_giga(device.memory)} according to {device.memory_by}"
+        kept = f", minus {in_giga(device.context)} for the CUDA context" if device.context else ""
         out.print(Text(lead + said + kept, style="dim"))

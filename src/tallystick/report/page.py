@@ -105,7 +105,7 @@ def count_page(ledger: Ledger, *, by: str = "role", depth: int | None = None) ->
     """Return a count as one HTML file."""
     sections = {"Where the parameters are": count_section(ledger, by=by, depth=depth)}
     if ledger.model.symbols:
-        sections["By which formula"] = formula_section(formula(ledger))
+        sections["Formula"] = formula_section(formula(ledger))
     return page(f"{ledger.source}: {ledger.total:,} parameters", sections)
 
 

@@ -10,7 +10,7 @@ from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact
 from tallystick.report.table import draw
 
-START = "each tensor counted once"
+START = "every tensor counted once"
 
 
 def show_reconciliation(answer: Reconciliation, out: Console, *, style: str = "table") -> None:
@@ -38,7 +38,7 @@ def show_reconciliation(answer: Reconciliation, out: Console, *, style: str = "t
 def _sum(answer: Reconciliation, explanation: Explanation) -> Table:
     rows = [[START, exact(answer.actual), ""]]
     rows += [[step.what, f"{step.parameters:+,}", "; ".join(step.by)] for step in explanation.steps]
-    columns = [Column("counted"), Column("parameters", True), Column("who counts so")]
+    columns = [Column("counted"), Column("parameters", True), Column("used by")]
     ranges = answer.low < answer.high
     if explanation.residual:
         words = "not explained: at least" if ranges else "not explained"

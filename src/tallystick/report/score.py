@@ -26,12 +26,12 @@ def show_score(score: Score, what: str, out: Console, *, style: str = "table") -
     out.print(Text(f"{what}: perplexity {score.perplexity:,.2f}", style="bold"))
     lead = "- " if style == "markdown" else "  "
     out.print()
-    out.print(Text(f"{lead}{exact(score.tokens)} tokens scored, which are {exact(score.bytes)} bytes"))
-    out.print(Text(f"{lead}read in windows of {exact(score.context)} tokens, {exact(score.stride)} new ones in each"))
+    out.print(Text(f"{lead}{exact(score.tokens)} tokens scored ({exact(score.bytes)} bytes)"))
+    out.print(Text(f"{lead}windows of {exact(score.context)} tokens, with a stride of {exact(score.stride)}"))
     out.print()
     rows = [
-        ["loss, nats for each token", f"{score.loss:.4f}"],
+        ["loss, nats per token", f"{score.loss:.4f}"],
         ["perplexity", f"{score.perplexity:,.2f}"],
-        ["bits for each byte", f"{score.bits_per_byte:.4f}"],
+        ["bits per byte", f"{score.bits_per_byte:.4f}"],
     ]
     draw(Table([Column("measure"), Column("value", number=True)], rows), out, style=style)

@@ -17,20 +17,19 @@ if TYPE_CHECKING:
 PAGE = """\
 # Which operations keep a tie
 
-{on}What spreads a model over processes is run by two, and the row is what both see.
+{on}Sharding operations run on two processes; a row shows what both processes see.
 
-- **relation**: of embedding and head, afterwards; before, it is tied. The words are those of the [glossary](glossary.md); *copied* is
-  equal values in separate memory, *untied* different ones.
-- **parameters**: unique ones, more or fewer than before.
-- **embedding**: whether its values are what they were. Where a tie was kept and something was done to the head alone, *other* says that it
-  was done to the embedding as well.
-- **gradients**: which tensors one backward through both uses reaches. *One tensor*: it gets the sum of the two. *Frozen*: neither is trained.
-  *No values*: on the meta device.
+- **relation**: between embedding and head afterwards; before, they are tied. The [glossary](glossary.md) defines the words: *copied* means
+  equal values in separate memory, *untied* means different values.
+- **parameters**: the change of the unique count.
+- **embedding**: whether its values are unchanged. *Other* after a kept tie: the operation was meant for the head, and changed the embedding too.
+- **gradients**: which tensors get a gradient from one backward pass through both uses. *One tensor*: it gets the sum. *Frozen*: neither is
+  trained. *No values*: on the meta device.
 - **problem**: its code, explained in [problems](problems/README.md).
 """
 ON_GPT2 = """\
-Written by `make survival`; a test runs all of it again and fails where a cell differs. Each operation is done by the real library, on a GPT-2 of two
-layers whose head is its embedding; torchao's on such a Llama, since of GPT-2's layers the head alone is an nn.Linear.
+Written by `make survival`; a test runs every operation again and fails if a cell differs. Each operation uses the real library, on a GPT-2 with
+two layers and a tied head. torchao's run on such a Llama, because GPT-2's only nn.Linear is its head.
 """
 
 
@@ -44,7 +43,7 @@ def show_survival(answer: Survival, out: Console, *, style: str = "table") -> No
     markdown = style == "markdown"
     made_with = ", ".join(f"{library} {number}" for library, number in answer.versions.items())
     if markdown:
-        on = f"Each operation is done by the real library, on a small {answer.source}. " if answer.source else ON_GPT2
+        on = f"Each operation uses the real library, on a small {answer.source}. " if answer.source else ON_GPT2
         for line in PAGE.format(on=on).split("\n"):
             out.print(Text(line))
     out.print(Text(f"Made with {made_with}."))
@@ -70,13 +69,13 @@ def show_survival(answer: Survival, out: Console, *, style: str = "table") -> No
         if row.remedy
     ]
     _section(
-        "What mends it, and what it is then",
-        Table([Column("operation"), Column("remedy"), Column("then")], remedies),
+        "Fixes",
+        Table([Column("operation"), Column("remedy"), Column("result")], remedies),
         out,
         style,
     )
     said = [[row.operation, row.said] for row in answer.rows if row.said]
-    _section("What the libraries said about it", Table([Column("operation"), Column("said")], said), out, style)
+    _section("Library warnings", Table([Column("operation"), Column("warning")], said), out, style)
 
 
 def _section(title: str, table: Table, out: Console, style: str) -> None:

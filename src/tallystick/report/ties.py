@@ -10,7 +10,7 @@ from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact
 from tallystick.report.table import draw
 
-_OPEN = "nothing says whether they should be one"
+_OPEN = "nothing says whether they should be tied"
 
 
 def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
@@ -22,7 +22,7 @@ def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
         [group.relation, ", ".join(group.names), meant[group.expected], number(group.parameters)]
         for group in answer.groups
     ]
-    table = Table([Column("relation"), Column("names"), Column("meant"), Column("parameters", True)], cells)
+    table = Table([Column("relation"), Column("names"), Column("expected"), Column("parameters", True)], cells)
     if machine:
         draw(table, out, style=style)
         return
@@ -37,7 +37,7 @@ def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
     lead = "- " if style == "markdown" else "  "
     for problem in answer.problems:
         out.print(Text(f"{lead}{problem.code}: {problem.message}", style="red"))
-        out.print(Text(f"{lead}to mend it: {problem.remedy}"))
+        out.print(Text(f"{lead}fix: {problem.remedy}"))
     told = {problem.names for problem in answer.problems}  # whose problems already say why
     for group in answer.groups:
         open_ = group.expected is None and group.relation in ("untied", "unknown")
@@ -47,4 +47,4 @@ def show_ties(answer: Ties, out: Console, *, style: str = "table") -> None:
     for note in answer.notes:
         out.print(Text(f"{lead}{note}", style="yellow"))
     if not answer.groups and not answer.notes:
-        out.print(Text(f"{lead}nothing is shared, and nothing was meant to be", style="dim"))
+        out.print(Text(f"{lead}no tied weights, and none expected", style="dim"))

@@ -24,28 +24,26 @@ def show_plan(plan: Plan, out: Console) -> None:
     for group in plan.groups:
         out.print(f"  {group}", highlight=False)
     out.print(
-        f"{plan.train_tokens:,} tokens to train on, {plan.validation_tokens:,} to evaluate on,"
-        f" {plan.vocabulary:,} entries of the tokenizer",
+        f"{plan.train_tokens:,} tokens for training, {plan.validation_tokens:,} for evaluation; vocabulary"
+        f" of {plan.vocabulary:,}",
         highlight=False,
     )
     if plan.peak_flops:
         out.print(
-            f"a large product reaches {in_flops(plan.peak_flops)} a second here: that is an MFU of 100%",
+            f"100% MFU is {in_flops(plan.peak_flops)} per second here, measured on a large matrix product",
             highlight=False,
         )
     for path in plan.torn:
-        out.print(f"{path} is not whole and was not used", highlight=False, markup=False)
+        out.print(f"{path} is incomplete and was not used", highlight=False, markup=False)
     for note in plan.notes:
         out.print(note, highlight=False, markup=False)
     if plan.step:
-        out.print(f"goes on after step {plan.step:,} of {plan.steps:,}", highlight=False)
+        out.print(f"resumes after step {plan.step:,} of {plan.steps:,}", highlight=False)
     if plan.predicted is not None:
-        out.print(
-            f"predicted memory of one rank: {in_bytes(plan.predicted.total_bytes)}, at: {plan.predicted.peak}",
-            highlight=False,
-        )
+        peak, total = plan.predicted.peak, in_bytes(plan.predicted.total_bytes)
+        out.print(f"predicted memory per rank: {total}, peak: {peak}", highlight=False)
     else:
-        out.print(f"memory is not predicted: {plan.why_not}", highlight=False)
+        out.print(f"no memory prediction: {plan.why_not}", highlight=False)
 
 
 ROOMY = 100  # terminal width for the numbers of a step and a bar

@@ -70,7 +70,7 @@ def _ledger(found: Located, overrides: Mapping[str, Any], *, keep: bool) -> Ledg
     if found.kind == "config":
         return ledger_of_config(found.given, overrides, source=found.name)
     ledger = ledger_of_config(found.given, overrides, source=found.name, kind="preset")
-    same = [f"the preset was counted; for the path of that name write ./{found.name}"] * Path(found.name).exists()
+    same = [f"counted the preset; for the local path write ./{found.name}"] * Path(found.name).exists()
     return ledger.with_notes(*same)
 
 
@@ -94,7 +94,7 @@ def _weights_or_config(folder: Location, overrides: Mapping[str, Any], name: str
     names = names_in(folder)
     if _PIPELINE in names:
         raise BadInput(
-            f"{name} is a pipeline of diffusers, and not one model{_inside(folder, names)}", code="unsupported"
+            f"{name} is a diffusers pipeline, not a single model{_inside(folder, names)}", code="unsupported"
         )
     if CONFIG not in names and not OWN_CONFIGS.isdisjoint(names):
         from tallystick.sources.checkpoint.other_folders import ledger_from_own_folder

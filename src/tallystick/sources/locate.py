@@ -127,14 +127,14 @@ def locate_weights(source: str | os.PathLike[str]) -> Path:
     try:
         exists = os.path.lexists(path)
     except ValueError as error:  # an embedded null byte
-        raise BadInput(f"{quoted(name)} is no path: {error}", code="bad-value") from None
+        raise BadInput(f"{quoted(name)} is not a path: {error}", code="bad-value") from None
     if exists:
         from tallystick.sources.run_folder import model_in
 
         return model_in(path)
     if "://" in name:
         raise BadInput(
-            f"{name} is read by its headers alone, and this needs its values: name a folder, or org/name of the hub",
+            f"only headers of {name} are read, but this needs values: name a folder, or org/name on the hub",
             code="bad-value",
         )
     if not _FETCHED.fullmatch(name) or name.startswith("."):
@@ -168,7 +168,7 @@ def _by_word(word: str) -> Located:
         return _by_path(Path(word))
     if ADDRESS.match(word):
         raise BadInput(
-            f"there is no file {quoted(word)}; an address has two slashes after its colon, as hf://org/name",
+            f"there is no file {quoted(word)}; addresses have two slashes after the colon, as in hf://org/name",
             code="not-found",
         )
     if FACTORY.fullmatch(word):
@@ -177,7 +177,7 @@ def _by_word(word: str) -> Located:
         from tallystick.presets import PRESETS
 
         raise BadInput(
-            f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; tallystick presets lists the names",
+            f"there is no preset or file {quoted(word)}{nearest(word, PRESETS)}; `tallystick presets` lists the names",
             code="not-found",
         )
     if REPOSITORY.fullmatch(word) and not _names_a_file(word) and not os.path.isdir(os.path.dirname(word)):
@@ -219,7 +219,7 @@ def _placed(place: Location, name: str, *, is_folder: bool) -> Located:
 
     if place.name.endswith(NOT_READ):
         raise BadInput(
-            f"{name}: {place.suffix} files are not read; name its config.json, or weights in another format",
+            f"{name}: {place.suffix} files are not supported; name its config.json, or weights in another format",
             code="unsupported",
         )
     return Located("weights" if is_weights(place.name) else "file", name, place=place)

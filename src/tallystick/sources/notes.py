@@ -11,7 +11,7 @@ from tallystick.core.ledger import Ledger
 from tallystick.errors import grouped, quoted
 from tallystick.formats.weights_file import Weight
 
-NO_HEAD = "no LM head is stored: it is tied to the token embedding, or there is none; a config would tell"
+NO_HEAD = "no LM head is stored: either it is tied to the token embedding, or the model has none (a config would show)"
 
 
 def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
@@ -26,8 +26,8 @@ def notes_by_name(entries: list[Entry], *, whole: bool = True) -> list[str]:
     if buffers:
         example = next(buffers[0].unrolled()).name
         notes.append(
-            f"{sum(entry.copies for entry in buffers)} stored tensors are taken as buffers by their well-known names,"
-            f" not as parameters (such as {example}): {sum(e.size * e.copies for e in buffers):,} elements"
+            f"{sum(entry.copies for entry in buffers)} stored tensors count as buffers, because of their names"
+            f" (such as {example}): {sum(e.size * e.copies for e in buffers):,} elements"
         )
     present = {entry.role for entry in entries} if whole else set()
     if "token_embedding" in present and "head" not in present:
@@ -39,7 +39,7 @@ def active_note(entries: Iterable[Entry]) -> list[str]:
     """Return a note if there are experts and the number used per token is unknown."""
     if all(entry.role != "experts" or entry.active is not None or entry.buffer for entry in entries):
         return []
-    return ["active parameters are unknown: a config would say how many experts a token uses"]
+    return ["active parameters are unknown: only a config states how many experts a token uses"]
 
 
 def packed_notes(entries: Iterable[Entry], weights: Mapping[str, Weight], method: object = None) -> list[str]:
@@ -69,13 +69,11 @@ def packed_notes(entries: Iterable[Entry], weights: Mapping[str, Weight], method
     ]
     if unknown:
         count = sum(entry.copies for entry in unknown)
-        notes.append(
-            f"{count} tensors hold integers, as packed quantised weights do: they are counted as stored elements"
-        )
+        notes.append(f"{count} tensors hold integers, possibly packed quantised weights: counted as stored elements")
     if method and not weights:
         notes.append(
-            f"the config says that weights are quantised by {quoted(method)}, and none is packed in a way that is known:"
-            " what is stored is counted, not what it stands for"
+            f"the config says that weights are quantised by {quoted(method)}, but no packed weight is"
+            " recognised: stored elements are counted"
         )
     return notes
 
@@ -106,7 +104,7 @@ def dtype_notes(entries: Iterable[Entry], config: Mapping[str, Any]) -> list[str
     if stated not in _FLOATS or not other:
         return []
     held = ", ".join(f"{count:,} in {dtype}" for dtype, count in counts.items())
-    return [f"the config says {stated}, the tensors otherwise: {held}"]
+    return [f"the config says {stated}, but the tensors are {held}"]
 
 
 def mismatch_notes(mismatches: Mapping[str, list[str]]) -> list[str]:
@@ -116,9 +114,9 @@ def mismatch_notes(mismatches: Mapping[str, list[str]]) -> list[str]:
         mismatches: tensor names under ``"missing"``, ``"unexpected"`` and ``"misshaped"``.
     """
     said = {
-        "missing": "described by the config and not there",
-        "unexpected": "there and not described by the config",
-        "misshaped": "of another shape than the config says",
+        "missing": "in the config but missing",
+        "unexpected": "stored but not in the config",
+        "misshaped": "of another shape than in the config",
     }
     return [
         f"{_counted(len(names), 'tensor')} {said[kind]}: {'; '.join(names[:3])}" + ("; …" if len(names) > 3 else "")
@@ -132,8 +130,8 @@ def wrapper_note(prefix: str) -> list[str]:
     if not any(part in prefix for part in ("module.", "_orig_mod.")):
         return []
     return [
-        f"every name begins with {prefix!r}, which a wrapper put there when the model was saved: read here as if it were"
-        " not, but transformers would find none of them"
+        f"every name begins with {prefix!r}, the prefix of a wrapper: ignored here, but transformers will"
+        " not find these tensors"
     ]
 
 
@@ -149,8 +147,9 @@ def further_note(further: Sequence[Entry], entries: Iterable[Entry]) -> list[str
     apart = sum(entry.unique for entry in further)
     total = total_of(entries)
     return [
-        f"{apart:,} parameters in {len(further)} tensors are of multi-token prediction, which the causal language model"
-        f" leaves out (such as {min(entry.name for entry in further)}): {total - apart:,} without them"
+        f"{apart:,} parameters in {len(further)} tensors are for multi-token prediction, not part of the"
+        f" causal language model (such as {min(entry.name for entry in further)}): {total - apart:,}"
+        " without them"
     ]
 
 
@@ -168,11 +167,11 @@ def claim_notes(index: Path, said: Mapping[str, Any], ledger: Ledger) -> tuple[s
     size, parameters = said.get("total_size"), said.get("total_parameters")
     held = ledger.totals["stored_bytes"]
     if isinstance(size, int | float) and not isinstance(size, bool) and size != held:
-        notes.append(f"{index.name} says total_size {grouped(size)}, and its files hold {held:,} bytes of tensors")
+        notes.append(f"{index.name} says total_size {grouped(size)}, but its files hold {held:,} bytes of tensors")
     if type(parameters) is int and parameters != ledger.total:
         twice = parameters == ledger.totals["by_name"]
         how = (
-            "counting every name"
+            "if every name is counted"
             if twice
             else f"{grouped(abs(parameters - ledger.total))} {'more' if parameters > ledger.total else 'fewer'}"
         )

@@ -24,15 +24,15 @@ def model_in(path: Path) -> Path:
         return path
     if os.path.exists(path / PROGRESS):
         raise BadInput(
-            f"{path} is what a run goes on from; its model is in {path.parent.parent / MODEL} when the run has ended",
+            f"{path} is a checkpoint for resuming; the run's model will be in {path.parent.parent / MODEL}",
             code="incomplete",
         )
     if not os.path.exists(path / LOG):
         return path
     if not os.path.exists(path / MODEL):
         raise BadInput(
-            f"{path} is a run that has not ended, and leaves its model in {path / MODEL} when it has:"
-            " go on with it, tallystick train --resume auto",
+            f"{path} is an unfinished run, which will write its model to {path / MODEL}: resume it with"
+            " tallystick train --resume auto",
             code="incomplete",
         )
     return path / MODEL

@@ -40,7 +40,7 @@ def ledger_of_language(found: Located, overrides: Mapping[str, Any]) -> Ledger:
     if stated is None:
         what = shown(found.given) if found.kind in ("module", "other") else name
         where = ": name its config.json" if found.place else ""
-        raise BadInput(f"{what} is no config, of which the language part could be counted{where}", code="not-a-config")
+        raise BadInput(f"{what} is not a config, so its language part cannot be counted{where}", code="not-a-config")
     values = stated.values
     if not isinstance(values, Mapping):
         raise BadInput(
@@ -54,7 +54,7 @@ def ledger_of_language(found: Located, overrides: Mapping[str, Any]) -> Ledger:
     weights = weights_in(folder, names_in(folder))
     if weights.absent:
         packed = pack_as_stated(described, values)
-        return _noted(packed, "counted from the config: not all files of weights are there")
+        return _noted(packed, "counted from the config: some weight files are missing")
     if weights.path is None:
         return pack_as_stated(described, values)
     layouts = (
@@ -79,7 +79,7 @@ def _part_of(values: Mapping[str, Any], name: str) -> tuple[Architecture | None,
     family = _family(values, name, nested=stated is not None)
     part = stated or next((part for part in TEXT_PARTS if family is not None and part in family.parts), None)
     if part is None:
-        raise BadInput(f"{name} has no part for its language alone: none of {', '.join(TEXT_PARTS)}", code="no-answer")
+        raise BadInput(f"{name} has no separate language part: none of {', '.join(TEXT_PARTS)}", code="no-answer")
     return family, part
 
 
@@ -104,18 +104,18 @@ def _described(
         tied = {f"{part}.{TIE}": values.get(TIE, whole.keys[TIE])} if whole and TIE in whole.keys else {}
         alone = {**values, "architectures": [family.class_name]}
         ledger = ledger_from_config(alone, {**tied, **dotted}, source=name, published=published)
-        return _noted(ledger, f"the language part alone, {part}")
+        return _noted(ledger, f"language part only, {part}")
     text = _inherited(values, family, part, values.get(part) or {})
     if "model_type" not in {**text, **within}:
         raise BadInput(
-            f"{name}: {part}.model_type is missing; say which it is with --set model_type=llama or another",
+            f"{name}: {part}.model_type is missing; set it, such as --set model_type=llama",
             code="not-a-config",
         )
     kind = model_type_of({**text, **within}, name)
     if family is None and architectures.find(kind) is None and is_known(values.get("model_type")):
         return language_by_transformers(values["model_type"], values, dotted, source=name)
     ledger = ledger_from_config(text, within, source=name, published=published)
-    return _noted(ledger, f"the language part alone, {part}: a model of type {ledger.architecture}")
+    return _noted(ledger, f"language part only, {part}: a model of type {ledger.architecture}")
 
 
 def _family(values: Mapping[str, Any], name: str, *, nested: bool) -> Architecture | None:

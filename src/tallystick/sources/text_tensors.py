@@ -44,7 +44,7 @@ def names_built(model: PreTrainedModel, source: str) -> frozenset[str]:
     decoder, head = model.get_decoder(), model.get_output_embeddings()
     if decoder is model:
         raise BadInput(
-            f"{source}: transformers' {type(model).__name__} has no part for its language alone", code="no-answer"
+            f"{source}: transformers' {type(model).__name__} has no separate language part", code="no-answer"
         )
     parts = [part for part in (decoder, head) if part is not None]
     own = {id(tensor) for part in parts for tensor in (*part.parameters(), *part.buffers())}
@@ -66,7 +66,7 @@ def left_out(stored: Iterable[Entry], names: Container[str]) -> tuple[str, ...]:
         return ()
     roots = dict.fromkeys(next((m for m in _modules(one.name) if m not in above), one.name) for one in others)
     listed = ", ".join([*roots][:5]) + (", …" if len(roots) > 5 else "")
-    return (f"left out: {sum(one.unique for one in others):,} parameters stored beside it, in {listed}",)
+    return (f"left out: {sum(one.unique for one in others):,} parameters of other parts, in {listed}",)
 
 
 def _modules(name: str) -> list[str]:

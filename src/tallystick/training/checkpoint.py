@@ -86,7 +86,7 @@ def save(run: RunState) -> Path:
     except _TORCH as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise BadInput(
-            f"{final} could not be written: {_why(error)}; what was saved before stays", code="unwritable"
+            f"{final} could not be written: {_why(error)}; earlier checkpoints are kept", code="unwritable"
         ) from None
     return final
 
@@ -133,8 +133,8 @@ def refuse_full(run: RunState) -> None:
     needed, free = more * (1 + moments) * weights + weights, shutil.disk_usage(out).free
     if free < needed:
         raise BadInput(
-            f"{out} has {free:,} bytes free, and this run will write {needed:,} at least for checkpoints and the model:"
-            " make room, set keep lower, or name another out",
+            f"{out} has {free:,} bytes free, but this run needs at least {needed:,} for checkpoints and the"
+            " model: free space, lower keep, or choose another out",
             code="unwritable",
         )
 
@@ -146,17 +146,18 @@ def refuse_other(config: TrainConfig, path: Path) -> None:
     try:
         refuse_torn(path, PROGRESS)
     except BadInput as error:
-        raise BadInput(f"{path} is no whole checkpoint: {error}", code=error.code) from None
+        raise BadInput(f"{path} is not a complete checkpoint: {error}", code=error.code) from None
     progress, said = read_progress(path)
     mine = flat(asdict(config))
     for key in (*mine, *said):
         if key not in FREE and said.get(key) != mine.get(key):
             raise BadInput(
-                f"{path} is of a run with {quoted(key)[1:-1]} = {quoted(said.get(key))}, and this one says {quoted(mine.get(key))}",
+                f"{path} is from a run with {quoted(key)[1:-1]} = {quoted(said.get(key))}, but this run has"
+                f" {quoted(mine.get(key))}",
                 code="mismatch",
             )
     if progress.step > config.steps:
-        raise BadInput(f"{path} is of step {progress.step:,}, and the run has {config.steps:,}", code="mismatch")
+        raise BadInput(f"{path} is at step {progress.step:,}, but the run has {config.steps:,} steps", code="mismatch")
 
 
 def refuse_other_data(corpus: Corpus, path: Path) -> None:
@@ -166,10 +167,10 @@ def refuse_other_data(corpus: Corpus, path: Path) -> None:
         before = said.get(what)
         if before not in (None, [tokens, digest]):  # None: written by an older version
             how = (
-                f"{before[0]:,}, and there are {tokens:,} now" if before[0] != tokens else f"{tokens:,}, and others now"
+                f"{before[0]:,}, but there are {tokens:,} now" if before[0] != tokens else f"{tokens:,}, but others now"
             )
             raise BadInput(
-                f"{path} is of a run on other data: of {what} there were {how}; bring them back, or name another out",
+                f"{path} is from a run on other data: {what} had {how}; restore them, or choose another out",
                 code="mismatch",
             )
 
@@ -220,14 +221,14 @@ def restore(run: RunState, path: Path) -> None:
     if tensors.keys() != stored.keys():
         other = sorted(tensors.keys() ^ stored.keys())
         raise BadInput(
-            f"{path} is of another model: {quoted(other[0])} is in only one of them, and {len(other) - 1} more",
+            f"{path} is from another model: {quoted(other[0])} and {len(other) - 1} more are in only one of them",
             code="mismatch",
         )
     for name, tensor in tensors.items():
         mine = Stored(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape))
         if stored[name] != mine:
             raise BadInput(
-                f"{path} is of another model: {name} is {_words(stored[name])} in it, and {_words(mine)} in this run",
+                f"{path} is from another model: {name} is {_words(stored[name])} there, but {_words(mine)} in this run",
                 code="mismatch",
             )
     try:
@@ -281,7 +282,7 @@ def _set_random(path: Path) -> None:
 
     held = {one.name: (one.dtype, one.shape) for one in read_header(path).tensors}
     if held.get("cpu") != ("uint8", tuple(torch.get_rng_state().shape)):
-        raise BadInput(f"{path} holds no state of random numbers", code="malformed")
+        raise BadInput(f"{path} holds no random-number state", code="malformed")
     states = load_file(path)
     torch.set_rng_state(states["cpu"])
     if "cuda" in states and torch.cuda.is_available():

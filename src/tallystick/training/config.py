@@ -99,7 +99,7 @@ class TrainConfig:
             raise BadInput(f"seed is {self.seed}, expected 0 to {MOST_SEEDS - 1}", code="bad-value")
         if self.batch % self.accumulate:
             raise BadInput(
-                f"batch {self.batch} cannot be read in {self.accumulate} equal parts: accumulate must divide it",
+                f"batch {self.batch} is not divisible by accumulate {self.accumulate}",
                 code="indivisible",
             )
 
@@ -161,9 +161,7 @@ def configured(values: Mapping[str, Any], settings: Mapping[str, Any], *, where:
     hints = get_type_hints(TrainConfig)
     for key, value in given.items():
         if key not in hints:
-            raise BadInput(
-                f"{where}: {quoted(key)} is no key of a training run{nearest(str(key), hints)}", code="unknown-key"
-            )
+            raise BadInput(f"{where}: unknown key {quoted(key)}{nearest(str(key), hints)}", code="unknown-key")
         given[key] = _typed(key, value, hints[key], where)
     return TrainConfig(**{**base, **given, "model": model})
 

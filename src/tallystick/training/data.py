@@ -117,15 +117,17 @@ def corpus_of(data: str, *, tokenizer: str, validation: float, folder: Path, seq
     listing = listing_of(folder)
     if listing.made_from != said:
         other = next((key for key in said if listing.made_from.get(key) != said[key]), None)
-        was = f"{other} = {quoted(listing.made_from.get(other))}" if other else "more than this run says"
-        mine = f", and this run says {quoted(said[other])}" if other else ""
-        raise BadInput(f"{folder} was made with {was}{mine}: name another out, or remove that folder", code="mismatch")
+        was = f"{other} = {quoted(listing.made_from.get(other))}" if other else "more than this run"
+        mine = f", but this run has {quoted(said[other])}" if other else ""
+        raise BadInput(
+            f"{folder} was made with {was}{mine}: choose another out, or remove that folder", code="mismatch"
+        )
     refuse_changed(data, listing.texts, folder)
     _refuse_short(listing.splits, data, sequence)
     made_by = Tokenizer.load(folder)
     if made_by.fingerprint != listing.tokenizer:
         raise BadInput(
-            f"the tokenizer in {folder} is not the one that made the tokens beside it: remove that folder",
+            f"the tokenizer in {folder} did not make its tokens: remove that folder",
             code="mismatch",
         )
     train, held = (
@@ -143,7 +145,7 @@ def _refuse_short(splits: Mapping[str, Split], data: str, sequence: int) -> None
         counts = [count for _, count, _ in one.shards]
         if max(counts, default=0) <= sequence:
             raise BadInput(
-                f"{data}: the {split} text has {sum(counts):,} tokens, fewer than a sequence of {sequence} and one",
+                f"{data}: the {split} text has {sum(counts):,} tokens, fewer than sequence + 1 ({sequence} + 1)",
                 code="bad-value",
             )
 

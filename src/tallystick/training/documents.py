@@ -50,7 +50,8 @@ def documents(data: str) -> Iterator[Document]:
         return
     if not root.is_dir():
         raise BadInput(
-            f"there is no file or folder {quoted(data)} to train on; {STDLIB} is Python's own library", code="not-found"
+            f"there is no file or folder {quoted(data)} to train on; {STDLIB} means Python's own library",
+            code="not-found",
         )
     if (root / "dataset_info.json").exists() or (root / "dataset_dict.json").exists():
         yield from _dataset(root)
@@ -134,7 +135,7 @@ def _dataset(folder: Path) -> Iterator[Document]:
         import datasets
     except ImportError:
         raise BadInput(
-            f"{folder} is a folder of the datasets library: pip install datasets", code="missing-package"
+            f"reading {folder} needs the datasets library: pip install datasets", code="missing-package"
         ) from None
     loaded = datasets.load_from_disk(str(folder))
     splits = loaded if isinstance(loaded, dict) else {"all": loaded}
@@ -148,5 +149,5 @@ def _text_of(record: Any, where: str) -> str:
         return record
     text = next((record[key] for key in TEXT_KEYS if key in record), None) if isinstance(record, dict) else None
     if not isinstance(text, str):
-        raise BadInput(f"{where} has no {' or '.join(TEXT_KEYS)} that is a text", code="malformed")
+        raise BadInput(f"{where} has no text in {' or '.join(TEXT_KEYS)}", code="malformed")
     return text

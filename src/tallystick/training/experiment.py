@@ -105,7 +105,7 @@ def _tying(
     missing = next((key for key in SIZES if key not in config.model), None)
     if missing:
         raise BadInput(
-            f"the width of the model is cut through {', '.join(SIZES)}, and model.{missing} is not set",
+            f"the narrower model scales {', '.join(SIZES)}, but model.{missing} is not set",
             code="bad-value",
         )
     out = Path(config.out)
@@ -139,7 +139,7 @@ def _run(
     """Return step, validation loss and cosine of each evaluation."""
     run, out = prepared(config, resume="auto"), Path(config.out)
     try:
-        for note in (*(f"{path} is not whole and was not used" for path in run.torn), *run.notes):
+        for note in (*(f"{path} is incomplete and was not used" for path in run.torn), *run.notes):
             noted(note)
         with logging(config, run.progress.step) as write:
             for event in run.events():
@@ -162,7 +162,7 @@ def _evaluations(config: TrainConfig) -> list[dict[str, Any]]:
         line = found.get(step, {})
         if not all(isinstance(line.get(key), float) and isfinite(line[key]) for key in ("loss", "cosine")):
             raise BadInput(
-                f"{out / LOG} does not say how step {step:,} was evaluated: remove {out}, and it is run again",
+                f"{out / LOG} lacks the evaluation of step {step:,}: remove {out} to run it again",
                 code="malformed",
             )
         moments.append(line)

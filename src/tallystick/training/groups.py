@@ -83,8 +83,8 @@ def optimizer_groups(model: nn.Module, weight_decay: float, *, decay_embedding: 
     for (one, other), relation in sharing(places_of(model)).items():
         if relation == "aliased":
             raise BadInput(
-                f"{one} and {other} are two Parameters on one memory, and each step would update it twice:"
-                f' tie them first, tallystick.retie(model, "{one}", "{other}")',
+                f"{one} and {other} are two Parameters sharing memory, so each step would update it twice: tie"
+                f' them first, tallystick.retie(model, "{one}", "{other}")',
                 code="cannot-tie",
             )
     names: dict[int, list[str]] = {}

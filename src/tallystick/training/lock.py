@@ -83,7 +83,7 @@ def _leave(key: str, holder: _Holder, path: Path) -> None:
 def _taken(folder: Path) -> tuple[int | None, str]:
     """Return the descriptor of the locked file; or None, and why there is no lock."""
     if fcntl is None:
-        return None, f"{folder} is not locked, this system has no flock: start no second run in it"
+        return None, f"{folder} is not locked (this system has no flock): do not start a second run in it"
     path = folder / NAME
     for _ in range(_TRIES):
         descriptor = _opened(path)
@@ -93,16 +93,19 @@ def _taken(folder: Path) -> tuple[int | None, str]:
             holder = _holder(descriptor)
             os.close(descriptor)
             if error.errno not in _BUSY:
-                return None, f"{folder} is not locked, its disk cannot ({error.strerror}): start no second run in it"
+                return None, (
+                    f"{folder} is not locked (its disk does not support it: {error.strerror}): do not start a second"
+                    " run in it"
+                )
             raise BadInput(
-                f"{folder} is in use by {holder}: wait until that run has ended, stop it, or name another out",
+                f"{folder} is in use by {holder}: wait for that run, stop it, or choose another out",
                 code="unwritable",
             ) from None
         if _is_named(descriptor, path):
             _sign(descriptor)
             return descriptor, ""
         os.close(descriptor)
-    raise BadInput(f"{folder} is in use: other runs begin and end in it", code="unwritable")
+    raise BadInput(f"{folder} is in use by other runs", code="unwritable")
 
 
 def _opened(path: Path) -> int:
@@ -113,11 +116,11 @@ def _opened(path: Path) -> int:
         descriptor = os.open(path, flags, 0o666)
     except OSError as error:
         if path.is_symlink() or path.is_dir():
-            raise BadInput(f"{path} is no regular file: remove it", code="unwritable") from None
+            raise BadInput(f"{path} is not a regular file: remove it", code="unwritable") from None
         raise BadInput(f"{path.parent} cannot be written: {error.strerror or error}", code="unwritable") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise BadInput(f"{path} is no regular file: remove it", code="unwritable")
+        raise BadInput(f"{path} is not a regular file: remove it", code="unwritable")
     return descriptor
 
 

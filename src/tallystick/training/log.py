@@ -77,7 +77,7 @@ def damage_in(path: Path) -> str:
     if not damaged:
         return ""
     more = f", and {len(damaged) - 1:,} more" if len(damaged) > 1 else ""
-    return f"{path}: line {damaged[0]:,} is damaged{more}, and left out"
+    return f"{path}: line {damaged[0]:,} is damaged{more} and was skipped"
 
 
 def _events(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
@@ -88,7 +88,7 @@ def _events(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
     with file:
         if size > LARGEST:
             raise BadInput(
-                f"{path} has {size:,} bytes, more than the {LARGEST:,} that are read: move it away", code="too-large"
+                f"{path} has {size:,} bytes, more than the {LARGEST:,} allowed: move it away", code="too-large"
             )
         while line := file.readline(LONGEST_LINE):
             if line.endswith(b"\n"):
@@ -134,7 +134,7 @@ def _lines(stack: ExitStack, path: Path, start: int) -> Writer:
             _append(file.fileno(), json.dumps(line).encode() + b"\n")
         except OSError as error:
             raise BadInput(
-                f"{path} could not be written: {error.strerror or error}; what was saved before stays",
+                f"{path} could not be written: {error.strerror or error}; earlier checkpoints are kept",
                 code="unwritable",
             ) from None
 
@@ -152,7 +152,7 @@ def _tensorboard(stack: ExitStack, out: Path, start: int) -> Writer:
 
     def refusal(error: OSError) -> BadInput:
         return BadInput(
-            f"{folder} could not be written: {error.strerror or error}; what was saved before stays", code="unwritable"
+            f"{folder} could not be written: {error.strerror or error}; earlier checkpoints are kept", code="unwritable"
         )
 
     try:
@@ -202,9 +202,7 @@ def _summary_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise BadInput(
-            "tensorboard = true needs a package that is not there: pip install tensorboard", code="missing-package"
-        ) from None
+        raise BadInput("tensorboard = true needs a package: pip install tensorboard", code="missing-package") from None
     return SummaryWriter
 
 
@@ -213,7 +211,7 @@ def _weights_and_biases(config: TrainConfig) -> Any:
         import wandb
     except ImportError:
         raise BadInput(
-            f"wandb = {quoted(config.wandb)} needs a package that is not there: pip install wandb",
+            f"wandb = {quoted(config.wandb)} needs a package: pip install wandb",
             code="missing-package",
         ) from None
     return wandb

@@ -31,7 +31,7 @@ def decoder_of(config: TrainConfig, vocabulary: int) -> Decoder:
 
         if config.model:
             raise BadInput(
-                f"pretrained weights have their own sizes: {', '.join(config.model)} cannot be set over them",
+                f"pretrained weights have fixed sizes: {', '.join(config.model)} cannot be changed",
                 code="conflicting-options",
             )
         decoder = load_pretrained(config.source)
@@ -41,7 +41,7 @@ def decoder_of(config: TrainConfig, vocabulary: int) -> Decoder:
     rows = decoder.config.vocab_size
     if rows < vocabulary:
         raise BadInput(
-            f"the embedding has {rows:,} rows and the tokenizer {vocabulary:,} entries: ids would have no row",
+            f"the embedding has {rows:,} rows, but the tokenizer has {vocabulary:,} entries",
             code="mismatch",
         )
     _refuse_long(config, decoder.config)

@@ -44,9 +44,9 @@ def read_progress(folder: Path) -> tuple[Progress, dict[str, Any]]:
     said = values if isinstance(values, dict) else {}
     step, config, data = said.get("step"), said.get("config"), said.get("data", {})
     if type(step) is not int or not 0 < step <= LARGEST_STEP:
-        raise BadInput(f"{path}: step is {shown(step)}, expected how many steps the run has taken", code="malformed")
+        raise BadInput(f"{path}: step is {shown(step)}, expected the number of steps taken", code="malformed")
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
-        raise BadInput(f"{path}: config is {shown(config)}, expected the keys of a run", code="malformed")
+        raise BadInput(f"{path}: config is {shown(config)}, expected the run's config", code="malformed")
     if not isinstance(data, dict) or not all(_is_identity(one) for one in data.values()):
         raise BadInput(
             f"{path}: data is {shown(data)}, expected tokens and a digest for each part of the data", code="malformed"

@@ -67,7 +67,7 @@ class Ranks:
             self.any(True)
             raise
         if self.any(False):
-            raise BadInput(f"rank {self.rank} ends, as another rank has failed")
+            raise BadInput(f"rank {self.rank} stops because another rank failed")
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
@@ -136,7 +136,7 @@ def ranks_of(device: str, *, batch: int) -> Ranks:
     count = distributed.get_world_size() if joined else int(os.environ.get("WORLD_SIZE", "1"))
     if batch % count:
         raise BadInput(
-            f"{count} ranks cannot share {batch} sequences equally: batch / accumulate must be a multiple of them",
+            f"{count} ranks cannot share {batch} sequences equally: batch / accumulate must be a multiple of the ranks",
             code="indivisible",
         )
     if count == 1:
@@ -163,7 +163,7 @@ def device_of(word: str) -> torch.device:
     except (RuntimeError, AssertionError):
         found = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
         raise BadInput(
-            f"device {quoted(word)} is not there: PyTorch {torch.__version__} has {', '.join(['cpu', *found])} here",
+            f"no device {quoted(word)}: PyTorch {torch.__version__} has {', '.join(['cpu', *found])} here",
             code="unknown-name",
         ) from None
     return device

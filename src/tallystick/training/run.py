@@ -186,7 +186,7 @@ class Run(RunState):
             if one.grad is not None and not one.grad.isfinite().all()
         ]
         what = "the loss" if not torch.isfinite(loss) else f"the gradient of {bad[0]}" if bad else "the gradients' norm"
-        return f"step {self.progress.step + 1}: {what} is no finite number any more; the last checkpoint is from before"
+        return f"step {self.progress.step + 1}: {what} is not finite; the last checkpoint is from before"
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
@@ -234,7 +234,7 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
             start, torn = latest(out) if resume in ("never", "auto") else (Path(resume), [])
             if resume == "never" and (start or torn):
                 raise BadInput(
-                    f"{out} holds checkpoints of a run: go on with --resume auto, or name another out",
+                    f"{out} holds a run's checkpoints: resume with --resume auto, or choose another out",
                     code="unwritable",
                 )
             if start is not None:

@@ -93,7 +93,7 @@ def stored_in(folder: Path) -> dict[str, Stored]:
         for tensor in header.tensors:
             start = _start(offsets.get(tensor.name), tensor.shape)
             if start is None:
-                raise BadInput(f"{path} does not say where its slice of {quoted(tensor.name)} begins", code="malformed")
+                raise BadInput(f"{path} lacks the start of its slice of {quoted(tensor.name)}", code="malformed")
             rows, row = (tensor.shape[0], tensor.shape[1:]) if tensor.shape else (1, ())
             slices.setdefault(tensor.name, []).append(_Slice(start, rows, (tensor.dtype, (len(tensor.shape), *row))))
     return {name: _joined(name, sorted(found), folder) for name, found in slices.items()}
@@ -105,7 +105,7 @@ def _offsets(metadata: Mapping[str, str], path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         offsets = None
     if not isinstance(offsets, dict):
-        raise BadInput(f"{path} does not say which slices it holds", code="malformed")
+        raise BadInput(f"{path} lacks the list of its slices", code="malformed")
     return offsets
 
 
@@ -124,8 +124,6 @@ def _joined(name: str, slices: list[_Slice], folder: Path) -> Stored:
     rows, (dtype, (dimensions, *row)) = 0, slices[0].kind
     for one in slices:
         if one.start != rows or one.kind != slices[0].kind:
-            raise BadInput(
-                f"{folder} does not hold {quoted(name)} whole: its slices do not follow one another", code="incomplete"
-            )
+            raise BadInput(f"{folder} does not hold all of {quoted(name)}: its slices have gaps", code="incomplete")
         rows += one.rows
     return Stored(dtype, (rows, *row) if dimensions else ())

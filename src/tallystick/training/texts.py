@@ -41,14 +41,14 @@ def refuse_changed(data: str, said: Mapping[str, Any] | None, folder: Path) -> N
     if found == {key: said.get(key) for key in found}:
         return
     if found["names"] != said.get("names"):
-        how = f"it had {_shown(said)}, and has {_shown(found)} now"
+        how = f"it had {_shown(said)}, now {_shown(found)}"
     elif _content(data) != said.get("content"):
-        how = "its files have their names and sizes, and hold something else"
+        how = "its files have the same names and sizes, but other content"
     else:
         return
     raise BadInput(
-        f"{data} has changed since the tokens in {folder} were made: {how}; bring it back, name another out, or move it"
-        " away to go on with those tokens",
+        f"{data} has changed since the tokens in {folder} were made: {how}; restore it, choose another"
+        " out, or move it away to keep those tokens",
         code="changed",
     )
 

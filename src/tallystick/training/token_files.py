@@ -65,9 +65,7 @@ def listing_of(folder: Path) -> Listing:
         if not isinstance(made_from, dict) or not isinstance(tokenizer, str) or not isinstance(texts, dict | None):
             raise TypeError
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise BadInput(
-            f"{folder / WHOLE} is not as it was written: remove {folder}, and it is made again", code="malformed"
-        ) from None
+        raise BadInput(f"{folder / WHOLE} was modified: remove {folder} to make it again", code="malformed") from None
     return Listing(made_from, texts, tokenizer, splits)
 
 
@@ -102,18 +100,14 @@ def mapped(path: Path, count: int, digest: str, entries: int) -> numpy.ndarray[A
         BadInput: if the file is not regular, truncated or changed, or has an id that the
             tokenizer does not have.
     """
-    wrong = BadInput(
-        f"{path} does not hold the tokens that were written: remove its folder, and it is made again", code="malformed"
-    )
+    wrong = BadInput(f"{path} was modified: remove its folder to make it again", code="malformed")
     if path.is_symlink():
         raise wrong
     file, size = open_regular(path)
     with file:
         dtype = _dtype(file.read(HEADER))
     if dtype is None:
-        raise BadInput(
-            f"{path} is no file of tokens, or not whole: remove its folder, and it is made again", code="malformed"
-        )
+        raise BadInput(f"{path} is not a complete token file: remove its folder to make it again", code="malformed")
     if size != HEADER + count * dtype.itemsize:
         raise wrong
     if not count:
@@ -132,7 +126,7 @@ def mapped(path: Path, count: int, digest: str, entries: int) -> numpy.ndarray[A
         raise wrong
     if highest >= entries:
         raise BadInput(
-            f"{path} holds the id {highest:,}, and the tokenizer has {entries:,} entries: remove its folder",
+            f"{path} holds the id {highest:,}, but the tokenizer has {entries:,} entries: remove its folder",
             code="mismatch",
         )
     return tokens

@@ -27,12 +27,12 @@ def tokenizer_of(word: str, texts: Callable[[], Iterable[str]]) -> Tokenizer:
     kind, _, size = word.partition(":")
     if kind == "bpe":
         if not size.isdecimal():
-            raise BadInput(f"tokenizer {quoted(word)} does not say how many entries: bpe:4096", code="bad-value")
+            raise BadInput(f"tokenizer {quoted(word)} lacks a size, such as bpe:4096", code="bad-value")
         return Tokenizer.trained(_first(texts()), int(size))
     path = Path(word)
     if not path.exists():
         raise BadInput(
-            f"tokenizer {quoted(word)} is neither bytes, nor bpe:ENTRIES, nor a path that leads anywhere",
+            f"tokenizer {quoted(word)} is neither bytes, bpe:ENTRIES nor an existing path",
             code="not-found",
         )
     return Tokenizer.load(path)

@@ -42,7 +42,7 @@ def refuse_torn(folder: Path, *needed: str) -> None:
     except OSError as error:
         raise BadInput(f"{folder}: {error.strerror or error}", code=code_of(error)) from None
     if WHOLE not in found:
-        raise BadInput(f"{folder} has no {WHOLE} that is a regular file", code="incomplete")
+        raise BadInput(f"{folder} has no regular file {WHOLE}", code="incomplete")
     digests = read_json(found.pop(WHOLE))
     if not isinstance(digests, dict):
         raise BadInput(f"{folder / WHOLE} holds {shown(digests)}, expected a digest for each file", code="malformed")
@@ -57,7 +57,7 @@ def refuse_torn(folder: Path, *needed: str) -> None:
             raise BadInput(f"{folder} holds {quoted(name)}, which its {WHOLE} does not name", code="incomplete")
     for name, digest in digests.items():
         if digest_of(found[name]) != digest:
-            raise BadInput(f"{found[name]} is not as it was written", code="malformed")
+            raise BadInput(f"{found[name]} was modified after it was written", code="malformed")
 
 
 def digest_of(path: Path) -> str:

@@ -38,7 +38,7 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in asked.wanted:
         if name not in ANSWERS:
-            raise BadInput(f"there is no answer {name[:40]!r}: ask for {', '.join(ANSWERS)}", code="unknown-name")
+            raise BadInput(f"unknown answer {name[:40]!r}: expected {', '.join(ANSWERS)}", code="unknown-name")
         try:
             found[name] = ANSWERS[name](asked)
         except MemoryError:  # memory may be too low for the other answers too

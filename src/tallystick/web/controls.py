@@ -14,7 +14,7 @@ WORDS = {
     "KV heads": ("num_key_value_heads", "n_kv_heads", "num_kv_heads", "n_kv_groups"),
     "vocabulary": ("vocab_size", "n_vocab"),
     "experts": ("num_local_experts", "n_routed_experts", "num_experts"),
-    "experts for a token": ("num_experts_per_tok", "num_experts_per_token"),
+    "experts per token": ("num_experts_per_tok", "num_experts_per_token"),
     "positions": ("n_positions", "n_ctx", "block_size", "context_length"),
     "inner width": ("intermediate_size", "n_inner", "d_ff", "ffn_dim", "hidden_dim", "moe_intermediate_size"),
     "tying": ("tie_word_embeddings",),
@@ -67,9 +67,9 @@ def _stops(key: str, value: int, values: Any) -> list[int]:
     if word == "heads" and width and width < STOPS**3:
         whole = [number for number in range(1, min(width, REACH * value) + 1) if width % number == 0]
         return [number for number in whole if number % (groups or 1) == 0 or number == value]
-    if word == "experts for a token":
+    if word == "experts per token":
         return list(range(1, min(_of("experts", values) or value, max(STOPS, value)) + 1))
-    least = (_of("experts for a token", values) or 1) if word == "experts" else 1
+    least = (_of("experts per token", values) or 1) if word == "experts" else 1
     step = 2 * heads if word == "width" and heads else 1
     most = max(REACH * value, 8) // step or 1
     every = 1 << ((most - 1) // STOPS).bit_length()  # steps are powers of two

@@ -28,7 +28,7 @@ class Worker:
     async def ask(self, body: bytes) -> bytes:
         """Return the JSON of the answer to a request; cancelling the call ends the process."""
         if self._waiting == MOST_WAITING:
-            return json.dumps({"error": f"{MOST_WAITING} requests are waiting already: try again"}).encode()
+            return json.dumps({"error": f"{MOST_WAITING} requests are already waiting: try again"}).encode()
         self._waiting += 1
         try:
             return await self._in_turn(body)
@@ -40,9 +40,9 @@ class Worker:
             try:
                 return await asyncio.wait_for(self._ask(body), self.seconds)
             except TimeoutError:
-                why = f"this takes more than {self.seconds:g} seconds, and was stopped"
+                why = f"this took more than {self.seconds:g} seconds and was stopped"
             except (asyncio.IncompleteReadError, ConnectionError):
-                why = "the process that computes ended over this"
+                why = "the worker process crashed on this request"
             except asyncio.CancelledError:  # half an answer would be read as the next request's answer
                 await self.end()
                 raise

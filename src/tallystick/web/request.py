@@ -53,9 +53,7 @@ class PageRequest:
         """Return the config keys to set."""
         found = _object(self._values.get(name, {}), name)
         if len(found) > MOST_SET:
-            raise BadInput(
-                f"{name} has {len(found):,} keys, more than the {MOST_SET:,} that it may have", code="too-large"
-            )
+            raise BadInput(f"{name} has {len(found):,} keys, more than the {MOST_SET:,} allowed", code="too-large")
         return found
 
     def options(self, name: str, known: Mapping[str, type]) -> dict[str, Any]:
@@ -116,8 +114,8 @@ def _ledger(model: str, settings: str, source: str | None) -> Ledger:
     name = _text(given, "name", MOST_NAME)
     if name != source and name.lower() not in PRESETS:
         raise BadInput(
-            f"the page knows no preset {quoted(name)}{nearest(name, PRESETS)}; a file of this machine is named on the"
-            " command line (tallystick explore PATH), or dropped onto the page",
+            f"unknown model {quoted(name)}{nearest(name, PRESETS)}; to open a local file, drop it here or run"
+            " tallystick explore PATH",
             code="unknown-name",
         )
     return count(name, **overrides)
@@ -142,11 +140,9 @@ def _dropped(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
 
     name, size = _file(given), given.get("bytes")
     if overrides:
-        raise BadInput(
-            f"{name} is a header without a config: there is no {', '.join(overrides)} to set", code="unknown-key"
-        )
+        raise BadInput(f"{name} has no config, so there is no {', '.join(overrides)} to set", code="unknown-key")
     if type(size) is not int or not 0 <= size <= LARGEST:
-        raise BadInput(f"bytes is {shown(size)}, expected how many follow the header of {name}", code="bad-value")
+        raise BadInput(f"bytes is {shown(size)}, expected the size of {name} after its header", code="bad-value")
     return ledger_from_header(_text(given, "header", None), size, source=name)
 
 
@@ -168,7 +164,5 @@ def _text(values: Mapping[str, Any], name: str, most: int | None) -> str:
     if not isinstance(value, str):
         raise BadInput(f"{name} is {shown(value)}, expected text", code="bad-value")
     if most is not None and len(value) > most:
-        raise BadInput(
-            f"the {name} has {len(value):,} characters, more than the {most:,} that it may have", code="too-large"
-        )
+        raise BadInput(f"the {name} has {len(value):,} characters, more than the {most:,} allowed", code="too-large")
     return value

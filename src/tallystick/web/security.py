@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 16_000_000  # of a request: the header of a checkpoint with some 100,000 tensors
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 BODY_SECONDS = 20.0  # from the end of a request's head to its last byte
-TOO_SLOW = f"A request may take {BODY_SECONDS:g} seconds to come, and this one takes longer."
-TOO_LARGE = f"A request may have {MOST_BYTES // 1_000_000} MB at most, and this one has more: it was not read."
+TOO_SLOW = f"The request took longer than {BODY_SECONDS:g} seconds to arrive."
+TOO_LARGE = f"The request is larger than {MOST_BYTES // 1_000_000} MB and was not read."
 HEADERS = {
     # blob: lets the page download a picture that it already has. Nothing is loaded from other
     # hosts, and nothing inline runs.
@@ -85,19 +85,19 @@ class SecurityMiddleware:
     def _refused(self, path: str, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return status and text of a refusal, or None to pass the request."""
         if not path.startswith("/"):  # OPTIONS *, CONNECT host:port, a whole URL, a word
-            return 400, "This server answers requests for a path alone."
+            return 400, "The server answers only requests for a path."
         host = headers.get("host", "")
         if host.rpartition(":")[0] not in LOOPBACK and host not in LOOPBACK:
             # Another site could resolve its own host name to this machine (DNS rebinding), and
             # would then pass as the page's origin.
-            return 403, "This server answers to 127.0.0.1 and localhost alone."
+            return 403, "The server answers only on 127.0.0.1 and localhost."
         if headers.get("origin", f"http://{host}") != f"http://{host}":
-            return 403, "This server answers its own page alone, not another site's."
+            return 403, "The server answers only its own page, not other sites."
         given = path.split("/")[1]
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode()):
             return (
                 403,
-                "The address lacks the token of this server: use the whole address that tallystick explore printed.",
+                "The address lacks this server's token: use the full address that tallystick explore printed.",
             )
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 18 or int(length) > MOST_BYTES:

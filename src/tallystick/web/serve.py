@@ -44,7 +44,7 @@ def serve(source: str | None, settings: Mapping[str, Any], *, port: int, browser
     address = f"http://{HOST}:{listening.getsockname()[1]}/{token}/"
 
     def ready() -> None:
-        print(f"{address}\nThe page works on this machine alone; Ctrl-C ends it.", flush=True)  # noqa: T201
+        print(f"{address}\nThe page is served on this machine only; press Ctrl-C to stop.", flush=True)  # noqa: T201
         if browser:
             threading.Thread(target=_open, args=(address,), daemon=True).start()
 

@@ -41,14 +41,14 @@ def _request(body: bytes) -> Any:
     except RecursionError:
         raise BadInput("the request is nested too deeply", code="too-large") from None
     except ValueError:
-        raise BadInput("the request is no JSON in UTF-8", code="malformed") from None
+        raise BadInput("the request is not JSON in UTF-8", code="malformed") from None
 
 
 def _encoded(reply: dict[str, Any]) -> bytes:
     encoded = json.dumps(reply).encode()
     if len(encoded) > MOST_REPLY:
         raise BadInput(
-            f"the answer has {len(encoded):,} bytes, more than the {MOST_REPLY:,} that the page can show",
+            f"the answer has {len(encoded):,} bytes, more than the {MOST_REPLY:,} allowed",
             code="too-large",
         )
     return encoded

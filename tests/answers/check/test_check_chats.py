@@ -169,7 +169,7 @@ def test_gpt2_1558m(true_totals):
     assert answer.correct
     assert answer.total_claimed == answer.total_true == book_gpt(1600, 48) == 1_637_792_000
     assert answer.total_line == line_of(text, "1,637,792,000")
-    assert verdict(answer) == "the text: all 22 equations are right; its total is that of " + answer.against
+    assert verdict(answer) == "the text: all 22 equations are right; its total matches " + answer.against
 
     answer = tallystick.check(text, against="gpt2-xl")
     assert slips(answer) == []
@@ -193,7 +193,7 @@ def test_llama2_7b(against, true_totals):
     assert answer.total_line == line_of(text, "6,738,415,616")
     assert answer.convention is None
     assert (answer.omissions, answer.arithmetic, answer.unread) == ((), 0, ())
-    assert verdict(answer) == f"the text: all 17 equations are right; its total is that of {answer.against}"
+    assert verdict(answer) == f"the text: all 17 equations are right; its total matches {answer.against}"
 
 
 # -- one slip, carried on or not ------------------------------------------------------------------

@@ -62,7 +62,7 @@ def test_a_wrong_line_says_what_it_should_be_and_a_later_one_where_its_error_is_
         f"38,596,416 should be {50257 * 768:,}, off by -960; in the model: token embedding"
     )
     carried = next(place for place, line in enumerate(printed) if "→" in line)
-    assert printed[carried + 1].strip() == "right in itself, but 960 too small: carried from line 5"
+    assert printed[carried + 1].strip() == "right given the earlier error: 960 too small, from line 5"
 
 
 def test_a_number_is_quoted_as_the_text_has_it():
@@ -73,7 +73,7 @@ def test_a_mistyped_factor_is_no_wrong_result():
     text = BY_HAND.read_text(encoding="utf-8").replace("12 × 7,077,888 =", "12 × 7,078,888 =")
     printed = in_terminal(tallystick.check(text, against="gpt2"), 120)
     assert f"the left side is {12 * 7_078_888:,}, not 84,934,656" in printed
-    assert "960 too small: carried from line 5" in printed  # the result of line 9 is right
+    assert "960 too small, from line 5" in printed  # the result of line 9 is right
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -163,7 +163,7 @@ class Judge:
         if isinstance(left.expression, Operation) and left.expression.symbols == ("/",) and measures(statement):
             return "it divides bytes or operations, whose units are not followed"
         if "|" in statement.plain and self._is_several(left, right, asides):
-            return "its number is so many times its product, as of all layers"
+            return "its number is a multiple of its product, as for all layers"
         return self.readings.doubt(left, right, asides=asides)
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:

@@ -19,14 +19,14 @@ TIES = ("tie-lost", "tie-gained")
 _NOUNS = tuple(
     (re.compile(pattern), word, said)
     for pattern, word, said in (
-        (r"\.modules_to_save\.", "adapters", "copies that modules_to_save made"),
+        (r"\.modules_to_save\.", "adapters", "copies made by modules_to_save"),
         (r"[._]lora_", "adapters", "LoRA matrices"),
         (ADAPTER.pattern, "adapters", "adapters"),
         (
             r"(^|[._])(absmax|nested_absmax|quant_map|SCB|g_idx|q?zeros|q?scales?|weight_scale\w*|weight_zero_point|qweight"
             r"|weight_packed|weight_qdata|weight_shape|scale_inv|input_scale)$",
             "packed",
-            "scales of packed weights",
+            "scales of quantised weights",
         ),
         (
             r"(^|[._])(mask|masked_bias|causal_mask|tril|inv_freq|position_ids)$",
@@ -65,7 +65,7 @@ def tie_cause(
     """
     word = "tie-lost" if lost else "tie-gained"
     if unlike:
-        verb, more = ("is not", f" as it is in {unlike}") if lost else ("is", f", which it is not in {unlike}")
+        verb, more = ("is not", f", unlike in {unlike}") if lost else ("is", f", unlike in {unlike}")
     else:
         verb, more = ("is no longer" if lost else "is now"), ""
     what = "; ".join(f"{name} {verb} tied to {holder}{more}" for name, holder in tied.items())
@@ -140,8 +140,8 @@ def _twice(groups: Sequence[TensorGroup], label: str) -> dict[str, str]:
             one, pieces = slots[whole], [group for piece in split for group in slots[piece]]
             if sum(s.size * s.each for s in one) == sum(s.size * s.each for s in pieces):
                 words = [" and ".join(dict.fromkeys(s.word for s in groups)) for groups in (pieces, one)]
-                said |= dict.fromkeys((s.name for s in pieces), f"{words[0]} in {label}, which hold {words[1]} again")
-                said |= dict.fromkeys((s.name for s in one), f"{words[1]} in {label}, which holds {words[0]} again")
+                said |= dict.fromkeys((s.name for s in pieces), f"{words[0]} in {label} (a second copy of {words[1]})")
+                said |= dict.fromkeys((s.name for s in one), f"{words[1]} in {label} (a second copy of {words[0]})")
     return said
 
 
@@ -194,7 +194,7 @@ def _both(pair: Pair, a: Side, b: Side, counterparts: Mapping[str, str]) -> Iter
     elif gap and _packed(one) != _packed(other):
         packed = b.label if _packed(other) else a.label
         dtype = (other if _packed(other) else one).dtype
-        yield Cause("packed", f"packed quantised weights in {packed}, several values in one {dtype}", gap, names)
+        yield Cause("packed", f"packed quantised weights in {packed} (several values per {dtype})", gap, names)
     elif gap:
         yield from _dimensions(pair, a, b)
 
@@ -218,7 +218,7 @@ def _stored_otherwise(pair: Pair, label_a: str, label_b: str) -> str | None:
     if stacked[0] != stacked[1]:
         where = label_a if stacked[0] else label_b
         how = f"fused and stacked in {label_b}" if how == f"fused in {where}" else f"{how}, stacked in {where}"
-    return f"{same} are the same, {how.removeprefix(', ') or f'cut otherwise in {label_b}'}"
+    return f"{same} are the same, {how.removeprefix(', ') or f'split differently in {label_b}'}"
 
 
 class _Dimension(NamedTuple):
@@ -254,7 +254,7 @@ def _reshaped(pair: Pair, names: tuple[str, ...]) -> Cause:
     """Return the cause for a group whose dimensions differ in kind from its counterpart's."""
     gap = _count(pair.b) - _count(pair.a)
     shapes = (" + ".join("×".join(map(str, group.shape)) for group in groups) for groups in (pair.a, pair.b))
-    return Cause(pair.a[0].role, f"{pair.a[0].role} of another shape: {' → '.join(shapes)}", gap, names)
+    return Cause(pair.a[0].role, f"{pair.a[0].role} with a different shape: {' → '.join(shapes)}", gap, names)
 
 
 def _named(groups: Sequence[TensorGroup], width: int) -> list[_Dimension]:
@@ -330,8 +330,8 @@ def _alone(pair: Pair, a: Side, b: Side) -> Iterator[Cause]:
             yield Cause("stored-twice", twice, sign * one.parameters, (one.title,))
             continue
         if one.role == "mlp" and there.experts and not side.experts:
-            word, said = "experts", "one MLP in place of experts"
-        yield Cause(word, f"{said} only in {side.label}", sign * one.parameters, (group.title,))
+            word, said = "experts", "dense MLP"
+        yield Cause(word, f"{said} ({side.label} only)", sign * one.parameters, (group.title,))
 
 
 def _noun(group: TensorGroup) -> tuple[str, str]:
@@ -340,15 +340,15 @@ def _noun(group: TensorGroup) -> tuple[str, str]:
         if pattern.search(group.name):
             return word, said
     if group.kind == "shift":
-        return "norms", "shifts of norms"
+        return "norms", "norm shifts"
     if group.kind == "bias" and group.role != "other":
         return "biases", "biases"
     if group.role == "mlp" and group.slot == "gate":
-        return "mlp-gate", "a gate in the MLP"
+        return "mlp-gate", "MLP gate"
     return {
         "token_embedding": ("embeddings", "token embedding"),
-        "position_embedding": ("positions", "learned positions"),
-        "head": ("head", "a head of its own"),
+        "position_embedding": ("positions", "learned position embeddings"),
+        "head": ("head", "separate LM head"),
         "norm": ("norms", "norms"),
         "experts": ("experts", "experts"),
         "router": ("experts", "routers"),

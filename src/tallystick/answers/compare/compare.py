@@ -88,12 +88,12 @@ def compare(a: Ledger, b: Ledger) -> Comparison:
     recipe_a, recipe_b = _recipe(a), _recipe(b)
     if recipe_a and recipe_b and recipe_a.family == recipe_b.family:
         causes = walk(recipe_a, recipe_b.values)
-        aligned: tuple[str, ...] = (f"two configs of {recipe_a.family}, from A's values to B's one key at a time",)
+        aligned: tuple[str, ...] = (f"method: changed A's {recipe_a.family} config to B's, one key at a time",)
     else:
         if pairs and not in_common(pairs):
             raise BadInput(
-                f"{label_a} ({a.total:,} parameters) and {label_b} ({b.total:,}) have nothing in common: no tensor of one"
-                " has a counterpart in the other by its name, or by what it is for",
+                f"{label_a} ({a.total:,} parameters) and {label_b} ({b.total:,}) have no tensors in common, by"
+                " name or by role",
                 code="no-answer",
             )
         side_a = Side.of(label_a, groups_a, [group for pair in pairs if pair.b for group in pair.a], _meant(a))
@@ -143,16 +143,18 @@ def _sentence(label_a: str, label_b: str, total_a: int, total_b: int, causes: Se
     gap = total_b - total_a
     counted = sorted((cause for cause in causes if cause.parameters), key=lambda cause: -abs(cause.parameters))
     if not counted:
-        return f"{label_b} and {label_a} have the same {total_a:,} parameters"
+        return f"{label_b} and {label_a} both have {total_a:,} parameters"
     first, *others = counted
     why = first.what
     if others:
-        why = f"mostly {why} ({first.parameters:+,}), and {len(others)} {'causes' if len(others) > 1 else 'cause'} more"
+        why = (
+            f"mainly {why} ({first.parameters:+,}), plus {len(others)} other {'causes' if len(others) > 1 else 'cause'}"
+        )
     if not gap:
-        return f"{label_b} and {label_a} both have {total_a:,} parameters, for causes that cancel out: {why}"
+        return f"{label_b} and {label_a} both have {total_a:,} parameters; the differences cancel out: {why}"
     return (
-        f"{label_b} has {abs(gap):,} parameters {'more' if gap > 0 else 'fewer'} than {label_a}"
-        f" ({total_b:,} against {total_a:,}): {why}"
+        f"{label_b} has {abs(gap):,} {'more' if gap > 0 else 'fewer'} parameters than {label_a}"
+        f" ({total_b:,} vs. {total_a:,}): {why}"
     )
 
 
@@ -162,7 +164,7 @@ def _sentence(label_a: str, label_b: str, total_a: int, total_b: int, causes: Se
 def _how(pairs: Sequence[Pair]) -> tuple[str, ...]:
     said = {
         "name": "by name",
-        "wrapped": "by name, but for prefixes and wrappers",
+        "wrapped": "by name, ignoring prefixes and wrappers",
         "structure": "by structure (role, layer, order, shape)",
     }
     both = [pair for pair in pairs if pair.a and pair.b]

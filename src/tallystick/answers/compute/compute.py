@@ -200,30 +200,27 @@ def compute(
     attending, recurring = model.attending, model.recurring
     entries = [entry for entry in running.parameters if not _CROSS.search(entry.name)]
     if len(entries) < len(running.parameters):
-        notes.append("cross-attention is not counted: it runs only beside an encoder")
+        notes.append("cross-attention is not counted: it runs only with an encoder")
     if model.towers:
-        notes.append("what reads images or sound is not counted: no token goes through it")
+        notes.append("vision and audio towers are not counted: text tokens skip them")
         entries = [entry for entry in entries if not entry.name.startswith(model.towers)]
     unmodelled = [entry for entry in entries if entry.role == "experts" and entry.active is None]
     if unmodelled:
-        notes.append(
-            "experts are not counted: the source does not tell how many of them a token uses (a config of a native type"
-            " does)"
-        )
+        notes.append("experts are not counted: the source does not state how many a token uses (a native config does)")
     entries = [entry for entry in entries if entry not in unmodelled]
     unscanned = any(one.keeps.state and one.keeps.runs is None for one in recurring)
     if unscanned:
-        notes.append("the scans of recurrent layers are not counted, only the products with their weights")
+        notes.append("recurrent scans are not counted, only products with weights")
     elif not attending and not recurring:
         notes.append(
-            "scores and values of attention are not counted, nor a scan if there is one: the source does not tell how"
-            " the model attends (a config of a native type does)"
+            "attention scores and recurrent scans are not counted: the source does not describe them (a"
+            " native config does)"
         )
     if model.irregular:
-        notes.append(f"each weight is counted as if it took every token once, but {model.irregular}")
+        notes.append(f"assumes that each weight processes every token once, but {model.irregular}")
     if not any(entry.role == "head" for entry in entries):
-        why = "the model has none" if model.recipe else "the source shows none, as where it is tied and not stored"
-        notes.append(f"no head is counted: {why}")
+        why = "the model has none" if model.recipe else "the source stores none (it may be tied)"
+        notes.append(f"no LM head is counted: {why}")
     learning, how = _Learning(entries, model.unlearned), running_of(ledger, runtime)
     products = [
         *_weights(learning.entries, learning, batch, sequence),
@@ -236,7 +233,7 @@ def compute(
         ),
     ]
     if not products:
-        raise BadInput(f"{ledger.source} holds no matrix: there is nothing to multiply", code="no-answer")
+        raise BadInput(f"{ledger.source} has no weight matrices to multiply", code="no-answer")
     products.sort(key=lambda product: PARTS.index(product.part))
     answer = Compute(
         ledger.source,
@@ -363,7 +360,7 @@ def _attention(one: Attending, how: Running, learning: _Learning, batch: int, se
         factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {positions}"
         for part, what, size in (
             ("attention_scores", "queries with keys", int(heads.size)),
-            ("attention_values", "weights with values", int(heads.value_size)),
+            ("attention_values", "attention weights with values", int(heads.value_size)),
         ):
             yield Product(
                 part,
@@ -384,7 +381,7 @@ def _choosing(one: Attending, indexer: Indexer, batch: int, sequence: int) -> Pr
     factors = f"{batch:,} × {layers:,} layers × {heads:,} heads × {sequence:,} × {sequence:,}"
     return Product(
         "attention_scores",
-        f"{one.name}: which positions are read",
+        f"{one.name}: index scores",
         each * sequence**2,
         0,
         each * visible(sequence, None),
@@ -399,7 +396,12 @@ def _mixing(one: Mixing, learning: _Learning, batch: int, sequence: int) -> Prod
     each = 2 * batch * sequence * one.multiplications
     factors = f"2 × {batch * sequence:,} tokens × {one.layers:,} × {one.multiplications:,}"
     return Product(
-        "other", f"{one.name}: what goes through", one.layers * each, 2 * learned * each, one.layers * each, factors
+        "other",
+        f"{one.name}: products of activations",
+        one.layers * each,
+        2 * learned * each,
+        one.layers * each,
+        factors,
     )
 
 
@@ -430,16 +432,19 @@ def _notes(
     entries: Sequence[Entry], attending: Sequence[Attending], sequence: int, learning: _Learning
 ) -> Iterator[str]:
     if any(entry.role == "head" and not entry.unique for entry in entries):
-        yield "the head is multiplied though it is tied: tying saves parameters, not operations"
+        yield "a tied head still costs FLOPs"
     shares = {entry.active for entry in entries if entry.active is not None and entry.role == "experts"}
     if shares:
         share = max(shares)
-        yield f"experts: those that a token is sent to, {share} of all; run densely they would take {float(1 / share):g} times as many"
+        yield (
+            f"counts only the experts that a token uses ({share} of all); all experts would cost"
+            f" {float(1 / share):g} times the FLOPs"
+        )
     windows = {int(window) for one in attending for window in one.windows() if window is not None}
     if any(window < sequence for window in windows):
-        yield "windows: positions beyond them are multiplied and then masked; needed_flops leaves them out"
+        yield "scores outside the window are computed, then masked; needed_flops leaves them out"
     if learning.frozen:
-        yield "some weights are frozen: gradients are counted from the first trained tensor on, to within one layer"
+        yield "frozen weights: frozen weights: gradients are counted from the first trained tensor on (accurate to one layer)"
 
 
 def _rules_of_thumb(ledger: Ledger, answer: Compute) -> Iterator[Approximation]:
@@ -451,8 +456,8 @@ def _rules_of_thumb(ledger: Ledger, answer: Compute) -> Iterator[Approximation]:
     said = {
         "all parameters": unique,
         "active parameters": active if idle else None,
-        "parameters but embeddings and head (Kaplan et al. 2020)": None if rest is None else rest - idle,
-        "weights that a token is multiplied with": weights // (2 * answer.tokens),
+        "parameters without embeddings and head (Kaplan et al. 2020)": None if rest is None else rest - idle,
+        "parameters used in matrix products": weights // (2 * answer.tokens),
     }
     for what, parameters in said.items():
         if parameters is not None:

@@ -85,7 +85,7 @@ def _correcting(one: Recurring, runs: DeltaRule, learned: int, batch: int, seque
     for what, forward, backward, needed in (
         ("keys with keys, within chunks", pairs * keys, 2 * pairs * keys, seen * keys),
         ("queries with keys, within chunks", pairs * keys, 2 * pairs * keys, seen * keys),
-        ("what is corrected, within chunks", 0, pairs * (keys + values), 0),
+        ("corrections, within chunks", 0, pairs * (keys + values), 0),
         ("states read by keys", chunks * written, (2 * chunks - 1) * written, sequence * keys * values),
         ("states read by queries", chunks * written, (2 * chunks - 1) * written, sequence * keys * values),
         ("weights with values, within chunks", pairs * values, 2 * pairs * values, seen * values),

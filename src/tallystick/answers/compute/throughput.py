@@ -89,21 +89,21 @@ def rate(
     """
     check_mode(mode)
     if mfu is not None and tokens_per_second is not None:
-        raise BadInput("mfu and tokens_per_second say the same: give one of them", code="conflicting-options")
+        raise BadInput("mfu and tokens_per_second set the same thing: give one of them", code="conflicting-options")
     for what, number in (("mfu", mfu), ("tokens_per_second", tokens_per_second)):
         if number is not None and (isinstance(number, bool) or not _positive(number)):
             raise BadInput(f"{what} is {shown(number)}, expected a positive number", code="bad-value")
     if mfu is not None and mfu > 1:
         raise BadInput(f"mfu is {shown(mfu)}, expected a share of the device's peak, such as 0.4", code="bad-value")
     if device is None and mfu is not None:
-        raise BadInput("mfu is a share of a device's peak: name the device", code="conflicting-options")
+        raise BadInput("mfu needs a device: it is a share of the device's peak", code="conflicting-options")
     if devices is not None and (isinstance(devices, bool) or not isinstance(devices, int) or devices < 1):
         raise BadInput(f"devices is {shown(devices)}, expected a number from 1 on", code="bad-value")
     count = None if tokens is None else _count(tokens)
     peak = None if device is None else device.flops
     if device is not None and peak is None and tokens_per_second is None:
         raise BadInput(
-            f"the rate of {device.name} is not known: name a device of the table, or give tokens_per_second",
+            f"the speed of {device.name} is unknown: use a known device, or give tokens_per_second",
             code="no-answer",
         )
     if peak is not None:
@@ -114,8 +114,8 @@ def rate(
             mfu = tokens_per_second * flops_per_token[mode] / peak
             if mfu > 1 and device is not None:
                 raise BadInput(
-                    f"{tokens_per_second:,.0f} tokens a second are {mfu:,.1f} times the peak of {device.name}:"
-                    " say those of one device",
+                    f"{tokens_per_second:,.0f} tokens per second is {mfu:,.1f} times the peak of {device.name}: give"
+                    " the rate of one device",
                     code="bad-value",
                 )
     seconds = None if count is None or tokens_per_second is None else count / tokens_per_second

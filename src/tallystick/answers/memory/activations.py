@@ -28,7 +28,7 @@ SOURCES = {
     "attention": "Dao et al. 2022, FlashAttention, section 3.1",
     "attention probabilities": KORTHIKANTI,
     "mlp": KORTHIKANTI,
-    "inputs of blocks": "Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost, section 4",
+    "block inputs": "Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost, section 4",
 }
 
 
@@ -72,7 +72,7 @@ def saved(
     if load.mixed:
         for numbered, size in _copies(ledger):
             if numbered is None or recompute != "full":
-                kept.add("autocast's copies of weights", numbered or 1, size)
+                kept.add("autocast weight copies", numbered or 1, size)
     return kept.lines(waiting)
 
 
@@ -100,17 +100,17 @@ def recomputed(
         return []
     load = Load(batch, sequence, BITS[dtype] // 8, precision == "mixed", attention, recompute)
     whole = recompute == "full"
-    what = "one block" if whole else "scores of one layer"
+    what = "one layer" if whole else "attention scores (one layer)"
     size, added = (running or running_of(ledger)).recomputed(parts, load)
     if whole and load.mixed:
         size += sum(copy for layers, copy in _copies(ledger) if layers is not None)
     lines = [
-        Line("recomputed", f"{what}, computed again", size, f"{size:,} B"),
-        Line("recomputed", "gradients inside, at most", added, f"{added:,} B"),
+        Line("recomputed", f"{what}, recomputed", size, f"{size:,} B"),
+        Line("recomputed", "its gradients, at most", added, f"{added:,} B"),
     ]
     if loss == "full":
         held = next(iter(logits(ledger, batch, sequence, dtype=dtype)), None)
-        lines += [replace(held, part="recomputed", what="logits that the caller holds")] if held else []
+        lines += [replace(held, part="recomputed", what="logits kept by the caller")] if held else []
     return lines
 
 
@@ -135,13 +135,13 @@ def logits(ledger: Ledger, batch: int, sequence: int, *, dtype: str, loss: str =
         chunk = _chunk(tokens, vocabulary, reads)
         return [
             _line(
-                f"logits of a chunk in {dtype}",
+                f"logits of one chunk in {dtype}",
                 chunk * vocabulary * width,
                 f"{chunk:,} tokens × {vocabulary:,} × {width} B",
                 HSU,
             ),
             _line(
-                "gradient of what the head reads",
+                "gradient of the head's input",
                 tokens * reads * width,
                 f"{tokens:,} tokens × {reads:,} × {width} B",
                 HSU,
@@ -149,19 +149,17 @@ def logits(ledger: Ledger, batch: int, sequence: int, *, dtype: str, loss: str =
         ]
     lines = [_line(f"logits in {dtype}", tokens * vocabulary * width, f"{each} × {width} B")]
     if any(isinstance(part.what, Projection) and part.what.capped for part in ledger.model.parts):
-        lines.append(
-            _line("logits before they are scaled to their cap", tokens * vocabulary * width, f"{each} × {width} B")
-        )
+        lines.append(_line("logits before soft-capping", tokens * vocabulary * width, f"{each} × {width} B"))
     kept = tokens * (vocabulary * FLOAT + INDEX) + FLOAT
     gradients = 2 * tokens * vocabulary * FLOAT
     return [
         *lines,
         _line(
-            "log-probabilities in float32, and targets",
+            "float32 log-probabilities and targets",
             kept,
             f"{each} × {FLOAT} B + {tokens:,} × {INDEX} B + {FLOAT} B",
         ),
-        _line("gradients of log-probabilities and of logits in float32", gradients, f"2 × {each} × {FLOAT} B"),
+        _line("float32 gradients of log-probabilities and logits", gradients, f"2 × {each} × {FLOAT} B"),
     ]
 
 
@@ -188,10 +186,10 @@ def _chunk(tokens: int, vocabulary: int, reads: int) -> int:
 def unmodelled(ledger: Ledger) -> tuple[str, ...]:
     """Return notes on why activations are missing, and on which scan implementation is counted."""
     if any(isinstance(part.what, ChunkedScan) for part in ledger.model.parts):
-        return ("scans are those that transformers runs in plain torch: kernels of mamba_ssm keep less",)
+        return ("scans as in transformers' plain torch; mamba_ssm kernels need less",)
     if ledger.model.parts:
         return ()
-    return (f"{ledger.source} does not tell how its layers run, so activations are left out",)
+    return (f"activations are not counted: {ledger.source} does not describe how its layers run",)
 
 
 def running_of(ledger: Ledger, runtime: Runtime = TRANSFORMERS) -> Running:

@@ -51,7 +51,7 @@ def gathered(
     """
     if shards.zero == 0:
         total = sum(_bytes(entry, dtype) for entry, dtype in trained if sharing(entry, shards) > 1)
-        what = "buckets that DistributedDataParallel sends"
+        what = "DDP gradient buckets"
         return [Line("buckets", what, total, "as large as the gradients", DDP)] if total else []
     if shards.zero < WHAT["weights"]:
         return []
@@ -65,18 +65,22 @@ def gathered(
     heads = {entry.storage for entry in ledger.parameters if entry.role == "head"}
     head = sum(_bytes(entry, dtype) for entry, dtype in trained if entry.name in heads)
     both = sum(line.bytes for line in model_states.backward_buffers(ledger, trained))
-    forward = {"one": layer.weights, "the one before": layer.weights}
-    backward = {"a layer": layer.weights, "gradients of two": 2 * layer.gradients, "the head's": head}
+    forward = {"one": layer.weights, "previous layer": layer.weights}
+    backward = {"a layer": layer.weights, "gradients of two layers": 2 * layer.gradients, "the head's": head}
     middle = max(forward, backward, key=_sum)
-    first = {"what is in no layer": root.weights, "a layer on its way": layer.weights}
+    first = {"embeddings and head": root.weights, "prefetched layer": layer.weights}
     # The last layers of the backward pass can be the peak, when nearly all gradients exist; then
     # the root unit follows.
-    last = {"what is in no layer": root.weights, "its gradients": root.gradients, "a tie's before they are added": both}
+    last = {
+        "embeddings and head": root.weights,
+        "its gradients": root.gradients,
+        "unsummed gradients of the tied matrix": both,
+    }
     ending = max(first | backward, last | {"a layer's gradients": layer.gradients}, key=_sum)
     return [
-        _line("gathered", "weights gathered, of what is in no layer and of one layer", first),
-        _line("reduced", "a layer at work, and gradients on their way", middle),
-        _line("backward_buffers", "gathered and reduced at the end of backward", ending),
+        _line("gathered", "all-gathered weights (embeddings + one layer)", first),
+        _line("reduced", "one layer's gradients in flight", middle),
+        _line("backward_buffers", "final reduce-scatter buffers", ending),
     ]
 
 

@@ -30,3 +30,12 @@ class Line:
     bytes: int
     formula: str  # in numbers
     source: str = ""  # of the formula
+
+    @property
+    def label(self) -> str:
+        """What it is, in a table without parts: "attention" alone reads as its weights.
+
+        >>> Line("activations", "attention", 0, "").label
+        'activations: attention'
+        """
+        return f"activations: {self.what}" if self.part == "activations" and self.part not in self.what else self.what

@@ -59,8 +59,15 @@ PHASES: dict[str, dict[str, tuple[str, ...]]] = {
     "training": {
         "start of backward": ("weights", "buckets", "optimizer", "activations", "logits", "gathered"),
         "backward of a layer": ("weights", "optimizer", "activations", "gathered", "reduced"),
-        "first block computed again": ("weights", "buckets", "optimizer", "activations", "recomputed", "gathered"),
-        "last block computed again": ("weights", "buckets", "optimizer", "gradients", "recomputed", "gathered"),
+        "recomputation of the first layer": (
+            "weights",
+            "buckets",
+            "optimizer",
+            "activations",
+            "recomputed",
+            "gathered",
+        ),
+        "recomputation of the last layer": ("weights", "buckets", "optimizer", "gradients", "recomputed", "gathered"),
         "end of backward": ("weights", "gradients", "buckets", "optimizer", "backward_buffers"),
         "optimizer step": ("weights", "gradients", "buckets", "optimizer", "step_buffers"),
     },
@@ -68,8 +75,8 @@ PHASES: dict[str, dict[str, tuple[str, ...]]] = {
 # Without that part, the phase does not exist or is not the peak.
 ONLY_WITH = {
     "backward of a layer": "reduced",
-    "first block computed again": "recomputed",
-    "last block computed again": "recomputed",
+    "recomputation of the first layer": "recomputed",
+    "recomputation of the last layer": "recomputed",
 }
 MODES = tuple(PHASES)
 
@@ -253,7 +260,7 @@ def memory(
     _one_of("loss", loss, LOSS)
     if targets and lora is None:
         raise BadInput(
-            "targets are the modules that LoRA's adapters stand beside: say the rank with lora",
+            "targets needs lora: give the rank too",
             code="conflicting-options",
         )
     form = named = None if dtype is None else format_named(dtype)
@@ -267,9 +274,7 @@ def memory(
     entries = list(part.parameters) if lora is None else with_adapters(part, lora, targets)
     if mode == "training":
         if asked:
-            raise BadInput(
-                "training keeps no cache of keys and values: kv_dtype is for inference", code="conflicting-options"
-            )
+            raise BadInput("kv_dtype is for inference: training has no KV cache", code="conflicting-options")
         how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
         computed = how.products
         run = {"attention": attention, "recompute": recompute, "precision": precision}
@@ -279,7 +284,7 @@ def memory(
     else:
         if zero:
             raise BadInput(
-                "zero shares what training keeps: inference spreads a model with tp, pp and ep",
+                "zero is for training: shard inference with tp, pp and ep",
                 code="conflicting-options",
             )
         computed = _computed(ledger, form)
@@ -325,8 +330,8 @@ def _packed_notes(ledger: Ledger, form: str | None) -> list[str]:
     """Return a note on how a requested dtype is applied to packed weights."""
     if form is None or not model_states.is_packed(ledger):
         return []
-    how = f"as if they were unpacked and quantised anew in {form}" if form in PACKED else f"unpacked, in {form}"
-    return [f"the weights are stored packed: here they are counted {how}; without a dtype, as they are stored"]
+    how = f"as unpacked and quantised again to {form}" if form in PACKED else f"unpacked, in {form}"
+    return [f"the weights are stored packed, but counted {how}; omit the dtype to count them as stored"]
 
 
 def _one_of(what: str, word: str, known: Iterable[str]) -> None:
@@ -366,11 +371,9 @@ def _model_states(ledger: Ledger, entries: list[Entry], how: Precision, optimize
 
 
 def _adapter_notes(ledger: Ledger) -> list[str]:
-    notes = ["activations are counted as if all weights were trained: adapters keep about as many"]
+    notes = ["activations are estimated as for full training; LoRA needs about the same"]
     if any(entry.role == "experts" and len(entry.shape) == 3 for entry in ledger.parameters):
-        notes.append(
-            "fused experts and their routers get no adapter; PEFT gives those of Mixtral and of Qwen's kin some of their own"
-        )
+        notes.append("fused experts and routers get no adapter here; PEFT adapts them in Mixtral and Qwen")
     return notes
 
 
@@ -395,8 +398,8 @@ def _cache(ledger: Ledger, running: Running, form: str, computed: str, batch: in
     attending = ledger.model.attending
     if form in CACHED and any(one.heads.latent is not None for one in attending):
         raise BadInput(
-            f"{ledger.source} caches one latent vector for all keys and values, which no implementation quantises to"
-            f" {form}: say kv_dtype fp8, or 16 bits",
+            f"{ledger.source} caches one latent vector, which no implementation quantises to {form}: use"
+            " kv_dtype fp8 or 16 bits",
             code="unsupported",
         )
     return [
@@ -409,7 +412,7 @@ def _cached(one: Cached, form: str, computed: str, batch: int) -> Line:
     width = f"{BITS[form] // 8} B" if form in BITS and form not in CACHED else form
     return Line(
         "kv_cache",
-        f"cached {one.what} in {form}" + (f", window {one.window:,}" if one.window else ""),
+        f"{one.what} in {form}" + (f", window {one.window:,}" if one.window else ""),
         cache_bytes(batch * one.total, form, computed) + scales_of_tensors(2 * one.layers, form),
         f"{batch:,} × {one.layers:,} layers × {one.positions:,} tokens × {one.elements:,} × {width}"
         + (f" + {one.layers:,} layers × 2 scales × 4 B" if scales_of_tensors(1, form) else ""),
@@ -421,8 +424,8 @@ def _states(ledger: Ledger, running: Running, form: str, batch: int) -> Iterator
     """Yield states of a fixed size, for any sequence length; no implementation quantises them."""
     for one in running.carried(ledger.model.recurring):
         for what, elements, dtype in (
-            ("last inputs of convolutions", one.keeps.inputs, "float32" if one.keeps.wide_inputs else form),
-            ("states of recurrent layers", one.keeps.state, "float32" if one.keeps.wide else form),
+            ("convolution states", one.keeps.inputs, "float32" if one.keeps.wide_inputs else form),
+            ("recurrent states", one.keeps.state, "float32" if one.keeps.wide else form),
         ):
             if not elements:
                 continue
@@ -455,13 +458,13 @@ def _per_token(ledger: Ledger, running: Running, form: str, computed: str) -> in
 def _cache_notes(ledger: Ledger, form: str, computed: str) -> list[str]:
     model = ledger.model
     if not (model.attending or model.recurring):
-        return ["no cache is counted: the source does not tell how the model attends (a config of a native type does)"]
+        return ["no KV cache is counted: the source does not describe attention (a native config does)"]
     notes = []
     if form in CACHED:
-        notes.append(f"the last tokens generated, fewer than 128, wait in {computed} until they are quantised")
+        notes.append(f"the last tokens (fewer than 128) stay in {computed} until they are quantised")
     if any(not one.heads.causal for one in model.attending):
-        notes.append("nothing is cached: each position sees those behind it too, so all change with every token")
+        notes.append("no KV cache: attention is bidirectional")
     windowed = any(window is not None for one in model.attending for window in one.windows())
     if (form in CACHED or scales_of_tensors(1, form)) and (windowed or model.recurring):
-        notes.append(f"transformers holds no cache in {form} for layers that see a window or carry a state")
+        notes.append(f"transformers has no {form} cache for sliding-window or recurrent layers")
     return notes

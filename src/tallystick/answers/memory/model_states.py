@@ -55,7 +55,7 @@ def precision_of(name: str, form: str | None, own: str, *, adapted: bool) -> Pre
     if name == "master":
         if adapted:
             raise BadInput(
-                "LoRA's adapters are in float32: there is nothing to keep a float32 copy of", code="conflicting-options"
+                "precision master does not apply to LoRA: adapters are float32 already", code="conflicting-options"
             )
         if stated not in (None, *narrow):
             raise BadInput(
@@ -95,12 +95,12 @@ def _of_weights(what: str, entries: Sequence[Entry], form: str | None) -> Line:
         packed = PACKED[form]
         grouped = f"each {packed.group}" if packed.group else "each row"
         formula = (
-            f"matrices of the blocks × {packed.bits} bits + {packed.per_group:g} bits for {grouped}; the rest as it is"
+            f"matrices of the blocks × {packed.bits} bits + {packed.per_group:g} bits for {grouped}; the rest unchanged"
         )
         return Line("weights", f"{what} in {form}", total, formula, packed.source)
     dtypes = [form] if form else list(dict.fromkeys(entry.dtype for entry in entries if entry.unique))
     as_stored = form is None and any(entry.packed is not None for entry in entries)
-    formula = f"{elements:,} elements, packed as they are stored" if as_stored else _times(elements, dtypes)
+    formula = f"{elements:,} elements, packed as stored" if as_stored else _times(elements, dtypes)
     return Line("weights", f"{what} in {', '.join(dtypes)}", total, formula)
 
 
@@ -116,8 +116,8 @@ def quantisation(ledger: Ledger, form: str | None) -> list[Line]:
     total = sum(entry.bytes * entry.copies for entry in found)
     if not total:
         return []
-    formula = f"{_elements(found):,} elements in {sum(entry.copies for entry in found):,} tensors, as they are stored"
-    return [Line("weights", "scales, zero points and tables of packed weights", total, formula)]
+    formula = f"{_elements(found):,} elements in {sum(entry.copies for entry in found):,} tensors, as stored"
+    return [Line("weights", "scales, zero points and tables of quantised weights", total, formula)]
 
 
 def buffers(ledger: Ledger, form: str | None) -> list[Line]:
@@ -150,8 +150,8 @@ def trained(entries: Sequence[Entry], precision: Precision, source: str) -> list
     for entry, dtype in found:
         if dtype not in TRAINED:
             raise BadInput(
-                f"{source}: weights in {dtype}, such as {entry.name}, cannot be trained; say another dtype, or train"
-                " adapters beside them (lora)",
+                f"{source}: {dtype} weights, such as {entry.name}, cannot be trained; use another dtype, or LoRA"
+                " adapters (lora)",
                 code="conflicting-options",
             )
     return found
@@ -182,7 +182,7 @@ def optimizer(parameters: Sequence[tuple[Entry, str]], name: str, precision: Pre
     lines.append(Line("optimizer", f"optimizer state of {name}", kept, formula, how.source))
     if needed := step_bytes(moments, name):
         together = needed % elements == 0
-        words = f"{elements:,} × {width} B" if together else "for one tensor after the other, at most"
+        words = f"{elements:,} × {width} B" if together else "one tensor at a time, at most"
         lines.append(Line("step_buffers", f"buffers of {name}'s step", needed, words, how.source))
     return lines
 
@@ -207,10 +207,10 @@ def backward_buffers(ledger: Ledger, parameters: Sequence[tuple[Entry, str]]) ->
     return [
         Line(
             "backward_buffers",
-            f"both gradients of {entry.storage} = {entry.name}, before they are added",
+            f"both gradients of {entry.storage} = {entry.name}, before their sum",
             2 * size_in_bytes(size, dtype),
             f"2 × {size:,} × {BITS[dtype] // 8} B",
-            "torch.autograd: each use of a tensor gives a gradient, and their sum is a third",
+            "torch.autograd: one gradient per use, and their sum in a third tensor",
         )
     ]
 

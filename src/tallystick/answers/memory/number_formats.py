@@ -55,7 +55,7 @@ def format_named(name: str) -> str:
     if found not in PACKED and found not in BITS and found not in FILE_TYPES:
         near = nearest(found, (*PACKED, *BITS, *FILE_TYPES, *SHORT)) or f"; known: {', '.join(WEIGHT_FORMATS)}"
         raise BadInput(
-            f"no number format is called {quoted(name)}{near}; tallystick dtypes lists them", code="unknown-name"
+            f"unknown number format {quoted(name)}{near}; `tallystick dtypes` lists them", code="unknown-name"
         )
     return found
 
@@ -104,7 +104,7 @@ def cache_format_named(name: str) -> str:
     found = SHORT.get(word, word)
     if found not in BITS or not found.startswith(("float", "bfloat")):
         raise BadInput(
-            f"no cache holds keys and values in {quoted(name)}; expected one of {', '.join(CACHE_FORMATS)}",
+            f"{quoted(name)} is not a KV cache format; expected one of {', '.join(CACHE_FORMATS)}",
             code="unknown-name",
         )
     return found

@@ -116,8 +116,8 @@ def optimizer_named(name: str) -> Optimizer:
     """Return the optimizer with this name, or raise `BadInput` with the nearest names."""
     if name not in OPTIMIZERS:
         raise BadInput(
-            f"no optimizer is called {quoted(name)}, expected one of {', '.join(OPTIMIZERS)}"
-            f"{nearest(str(name), OPTIMIZERS)}",
+            f"unknown optimizer {quoted(name)}; expected one of"
+            f" {', '.join(OPTIMIZERS)}{nearest(str(name), OPTIMIZERS)}",
             code="unknown-name",
         )
     return OPTIMIZERS[name]

@@ -31,11 +31,11 @@ def prefill(
         return []
     load = Load(batch, sequence, BITS[dtype] // 8, attention=attention)
     size, name = (running or running_of(ledger)).alive(parts, load)
-    return [Line("activations", f"the tensors of {name} at once", size, f"{size:,} B")]
+    return [Line("activations", f"peak activations ({name}, one layer)", size, f"{size:,} B")]
 
 
 def last_logits(ledger: Ledger, batch: int, *, dtype: str) -> list[Line]:
-    """Return the logits of the last position.
+    """Return the logits (last token).
 
     Args:
         ledger: a model whose source describes how it runs; otherwise there are no lines.
@@ -47,4 +47,4 @@ def last_logits(ledger: Ledger, batch: int, *, dtype: str) -> list[Line]:
         return []
     vocabulary, width = int(head.shape[0]), BITS[dtype] // 8
     formula = f"{batch:,} × {vocabulary:,} × {width} B"
-    return [Line("logits", "logits of the last position", batch * vocabulary * width, formula)]
+    return [Line("logits", "logits (last token)", batch * vocabulary * width, formula)]

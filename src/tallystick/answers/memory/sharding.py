@@ -67,7 +67,7 @@ def checked(shards: Shards, ledger: Ledger) -> Shards:
             )
     if shards.zero and shards.data == 1:
         raise BadInput(
-            f"zero {shards.zero} shares among data parallel ranks: say how many with dp", code="conflicting-options"
+            f"zero {shards.zero} needs dp: give the number of data-parallel ranks", code="conflicting-options"
         )
     for one in ledger.model.attending if shards.tp > 1 else ():
         for what, heads in (("query heads", one.heads.queries), ("key and value heads", one.heads.keys)):
@@ -162,37 +162,38 @@ def rank_notes(ledger: Ledger, shards: Shards, *, training: bool) -> list[str]:
     """Return the notes about a sharded model."""
     if shards == Shards():
         return []
-    notes = [f"of one rank of {shards.ranks:,}, the fullest; batch is that of each data parallel rank"]
+    notes = [f"per GPU (busiest of {shards.ranks:,}); batch size is per data-parallel rank"]
     if shards.tp > 1 and training:
         notes.append(
-            "each tensor parallel rank gathers all logits, as transformers' plans have it; a loss that is parallel keeps"
+            "each tensor-parallel rank gathers all logits, as in transformers' plans; a parallel loss keeps"
             f" 1/{shards.tp:,} of them (Shoeybi et al. 2019, Megatron-LM, section 3)"
         )
     if shards.tp > 1 and any(one.heads.latent is not None for one in ledger.model.attending):
-        notes.append("heads of latent attention are cut as any, which transformers' plans leave whole")
+        notes.append("latent-attention heads are sharded; transformers' plans replicate them")
     if shards.tp > 1 and ledger.model.recurring:
-        notes.append("scans are whole on each tensor parallel rank, weights and states: transformers' plans cut none")
+        notes.append(
+            "recurrent weights and states are replicated on each tensor-parallel rank, as in transformers' plans"
+        )
     if shards.pp > 1 and training:
         notes.append(
-            "batch is a micro-batch, and a stage keeps activations of as many as wait in it: the first of"
-            f" {shards.pp:,}, the last of one (Narayanan et al. 2021, section 2.2)"
+            f"batch is a micro-batch; the first stage keeps activations of {shards.pp:,}, the last stage of"
+            " one (Narayanan et al. 2021, section 2.2)"
         )
     if shards.ep > 1 and training:
-        notes.append("experts are counted as if tokens were spread evenly over them")
+        notes.append("assumes tokens spread evenly over experts")
     if shards.zero in (1, 2):
-        notes.append("not counted: the buffers in which gradients are sent, which are the framework's to size")
+        notes.append("not counted: the framework's gradient communication buffers")
     for tie in ledger.ties:
         if tie.relation != "tied":
             continue
         pair = " = ".join(tie.names)
         if shards.pp > 1:
-            notes.append(f"{pair}: the first and the last stage hold it each, and must add their gradients")
+            notes.append(f"{pair}: the first and last stage each hold a copy, and must sum the gradients")
         if shards.zero == WHAT["weights"]:
-            notes.append(f"{pair}: keep both names in one unit of fully_shard, or they come apart")
+            notes.append(f"{pair}: keep both names in one fully_shard unit, or the tie is lost")
         if shards.tp > 1:
             notes.append(
-                f"{pair}: one shard, rows of the vocabulary, serves both uses; torch's parallelize_module makes it two,"
-                " so tie them again"
+                f"{pair}: one vocabulary shard serves both uses; parallelize_module splits it in two, so tie again"
             )
     return notes
 

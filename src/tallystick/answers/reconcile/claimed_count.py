@@ -54,13 +54,13 @@ def read_claim(claim: str | int) -> Claim:
     if isinstance(claim, bool) or not isinstance(claim, str | int):
         raise BadInput(f"cannot read {shown(claim)} as a claim: write it as text, or as an integer", code="bad-value")
     if isinstance(claim, int) and abs(claim) > MOST:  # its digits may be too many to print
-        raise BadInput(f"the claim {shown(claim)} is no number of parameters up to 10^18", code="bad-value")
+        raise BadInput(f"the claim {shown(claim)} is not a parameter count up to 10^18", code="bad-value")
     text = str(claim).strip() if isinstance(claim, str) else str(claim)
     match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None
     scale = {"": 0, **SCALES}.get(match["scale"].lower()) if match else None
     if match is None or scale is None or (scale and match["exponent"]):
         raise BadInput(
-            f"the claim {quoted(claim)} is no number of parameters: write it as 124M, 6.7B, 1.5e9 or 123,550,272",
+            f"the claim {quoted(claim)} is not a parameter count: write it as 124M, 6.7B, 1.5e9 or 123,550,272",
             code="bad-value",
         )
     whole, decimals = re.sub(r"[^0-9]", "", match["whole"]), match["decimals"] or ""
@@ -71,10 +71,10 @@ def read_claim(claim: str | int) -> Claim:
     unit = Fraction(10) ** (power - len(decimals))
     value = int(whole + decimals) * unit
     if value == 0:
-        raise BadInput(f"the claim {quoted(text)} is of no parameters at all", code="bad-value")
+        raise BadInput(f"a claim must be above 0, not {quoted(text)}", code="bad-value")
     if value.denominator > 1:
         raise BadInput(
-            f"the claim {quoted(text)} ends in a part of a parameter: add K, M, B or T, or drop digits",
+            f"the claim {quoted(text)} is not a whole number: add K, M, B or T, or drop digits",
             code="bad-value",
         )
     if not (decimals or power) and value % 10**ROUND == 0:

@@ -19,7 +19,7 @@ from tallystick.core import mtp
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 
-UNIQUE = "each tensor counted once, embeddings included (so do Hoffmann et al. 2022, appendix F)"
+UNIQUE = "every tensor counted once, embeddings included, as in Hoffmann et al. 2022, appendix F"
 
 # Published figures that no convention gives: a model's unique count -> the figure. OpenAI's README
 # of GPT-2 says that they were wrong "due to an error".
@@ -92,16 +92,14 @@ def readings(claim: Claim) -> Iterator[Reading]:
     """Yield the ways in which a count can be written as this claim, the most common first."""
     zeros = len(str(claim.value)) - len(str(claim.value).rstrip("0"))
     if 1 < claim.unit == 10**claim.scale < 10**zeros:  # 120B can be 117 billion; 120.0B cannot
-        yield Reading("rounded-further", "with the zeros at its end rounded too", _rounded(10**zeros), usual=True)
+        yield Reading("rounded-further", "rounded to fewer digits", _rounded(10**zeros), usual=True)
     if claim.unit > 1:
-        yield Reading("cut-off", "with the next digits cut off instead of rounded", _cut_off(claim.unit))
+        yield Reading("cut-off", "truncated instead of rounded", _cut_off(claim.unit))
     for size in (2, 4):
-        yield Reading(
-            f"bytes-{8 * size}-bit", f"with {size} bytes for each, taken for parameters", _scaled(size, 1), "storage"
-        )
+        yield Reading(f"bytes-{8 * size}-bit", f"in bytes, at {size} bytes per parameter", _scaled(size, 1), "storage")
     if claim.scale:
         power = claim.scale // 3 * 10
-        yield Reading("binary-units", f"with 2^{power} for 10^{claim.scale}", _scaled(10**claim.scale, 2**power))
+        yield Reading("binary-units", f"with 2^{power} instead of 10^{claim.scale}", _scaled(10**claim.scale, 2**power))
 
 
 def _rounded(unit: int) -> Callable[[int], int]:
@@ -132,17 +130,17 @@ def _leaving(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Convention]:
     token, positions, head = words
     yield without("positions", [positions], "nanoGPT's get_num_params")
     yield without("kaplan", [token, positions, head], "Kaplan et al. 2020, section 1.3")
-    yield leave("head", "without a head of its own, as if it were tied", _any(head), "transformers' AutoModel")
+    yield leave("head", "as if the output head were tied", _any(head), "transformers' AutoModel")
     yield without("exclude-embeddings", [token, positions], "transformers' exclude_embeddings=True")
     yield without("vocabulary", [token, head])
     yield without("token-embedding", [token])
-    yield leave("active", "without the experts that a token leaves out", _any("idle"))
+    yield leave("active", "without the experts that a token skips", _any("idle"))
     if any("idle" in tags for tags in counts) and any(
         head in tags for tags in counts
     ):  # a tied embedding is multiplied in full for each token
-        what = "without the experts that a token leaves out and the token embedding"
+        what = "without the experts that a token skips and the token embedding"
         yield leave("active-no-lookup", what, _any("idle", token), "gpt-oss' model card")
-    what = "without the experts that a token leaves out and the shared ones"
+    what = "without the experts that a token skips and the shared experts"
     yield leave("active-unshared", what, _any("idle", "shared"))
     yield leave("biases", "without biases", _any("bias"))
     yield leave("shifts", "without norm shifts", _any("shift"))
@@ -150,15 +148,15 @@ def _leaving(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Convention]:
     yield leave("norms", "without norms", _any("norm"), "Chowdhery et al. 2022 (PaLM), table 1")
     yield leave("vectors", "without biases and norms", _any("bias", "norm"))
     matrices, last = frozenset({"block", "matrix"}), frozenset({"last", "matrix"})
-    what = "with nothing but the matrices of the blocks"
+    what = "counting only the weight matrices inside the blocks"
     yield leave("block-matrices", what, lambda tags: not matrices <= tags, "Kaplan et al. 2020, table 1")
-    yield leave("blocks", "with nothing but the blocks", lambda tags: "block" not in tags)
-    yield leave("one-block", "with nothing but one block", lambda tags: "last" not in tags)
-    what = "with nothing but the matrices of one block"
+    yield leave("blocks", "counting only the blocks", lambda tags: "block" not in tags)
+    yield leave("one-block", "counting only one block", lambda tags: "last" not in tags)
+    what = "counting only the weight matrices of one block"
     yield leave("one-block-matrices", what, lambda tags: not last <= tags)
     yield leave("mtp", "without the layers for multi-token prediction", _any("mtp"), "DeepSeek-V3's 671B")
     yield leave("towers", "without the vision or audio tower", _any("tower"))
-    yield leave("trainable", "with nothing but what is trained", _any("frozen"))
+    yield leave("trainable", "counting only trained parameters", _any("frozen"))
 
 
 def _any(*words: str) -> Callable[[Tags], frozenset[str]]:
@@ -179,7 +177,7 @@ def _adding(ledger: Ledger, counts: dict[Tags, int]) -> Iterator[Convention]:
     # Includes scales of packed weights if they are stored, but not if only a config describes them.
     held = (entry for entry in ledger.rolled if entry.buffer and (ledger.filed or entry.packed is None))
     buffers = sum(int(entry.size) * entry.copies for entry in held)
-    yield Convention("buffers", "with the buffers that a state dict holds", adds=buffers, about="storage")
+    yield Convention("buffers", "with the state dict's buffers", adds=buffers, about="storage")
     packed = [e for e in ledger.parameters if e.dtype in _PACKED and len(e.shape) > 1]
     if packed:
         inside = sum(int(e.unique) * e.copies * (_PACKED[e.dtype] - 1) for e in packed)
@@ -235,7 +233,7 @@ def adapters(ledger: Ledger) -> Iterator[Convention]:
     for rank, (where, each) in product(_RANKS, sizes.items()):
         what, slug = f"adapters of rank {rank} on {where}", f"{rank}-{'-'.join(_ADAPTED[where]) or 'all-linear'}"
         yield Convention(f"adapters-{slug}", f"with {what}", ("PEFT",), adds=rank * each, about="adapters")
-        what, by = f"with nothing but the {what}", ("PEFT's trainable params",)
+        what, by = f"counting only the {what}", ("PEFT's trainable params",)
         yield Convention(f"adapters-alone-{slug}", what, by, every, adds=rank * each, about="adapters")
 
 
@@ -249,13 +247,13 @@ def _of_vocabulary(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Conventio
         yield Convention("head-twice", what, by, adds=twice, of=of, about="vocabulary")
     else:  # the head is tied and stored under one name, or there is no head
         own = sum(int(entry.unique) * entry.copies for entry in matrices)
-        yield Convention("own-head", "with a head of its own", adds=own, of=of, about="vocabulary")
+        yield Convention("own-head", "with a separate output head", adds=own, of=of, about="vocabulary")
     rows = next((int(e.shape[0]) for e in matrices if e.role == "token_embedding" and len(e.shape) == 2), 0)
     if not rows:
         return
     each = sum(int(entry.unique) // rows for entry in matrices if rows in entry.shape)
     sizes = {-(-rows // multiple) * multiple: f"padded to a multiple of {multiple}" for multiple in (128, 64)}
-    sizes |= {known: f"those of {whose} tokenizer" for known, whose in _TOKENIZERS.items() if 0 < rows - known < 1024}
+    sizes |= {known: f"as in {whose} tokenizer" for known, whose in _TOKENIZERS.items() if 0 < rows - known < 1024}
     for size, words in sizes.items():
         what = f"with {size:,} rows of vocabulary ({words})"
         yield Convention(f"vocabulary-{size}", what, adds=(size - rows) * each, of=of, about="vocabulary")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -101,21 +101,38 @@ class Reconciliation(Displayed):
         """The answer in one sentence."""
         best = self.explanations[0]
         counted = listed([step.what for step in best.steps])
+        also = " also" if self.explained else ""
+        known = f"; {self.claim} is{also} {self.published}" if self.published else ""
+        if not self.explained and self.far:
+            return (
+                f"{self.claim} is not a way of counting {self.source} ({self.actual:,} parameters). {self._other_model}"
+            )
         if not self.explained:
             least = "at least " if self.low < self.high else ""
             off = f"{least}{abs(best.residual):,} too {'many' if best.residual < 0 else 'few'}"
-            nearest = f"; {counted} it has {best.value:,}, {off}" if counted else f", {off}"
-            known = f"; {self.claim} is {self.published}" if self.published else ""
-            if self.presets:
-                known += f"; {self.claim} is {' or '.join(map(str, self.presets))}"
-            return f"no convention gives {self.claim}: {self.source} has {self.actual:,} parameters{nearest}{known}"
+            nearest = f"; nearest: {counted}, {best.value:,}, {off}" if counted else f", {off}"
+            return (
+                f"no known counting convention gives {self.claim}:"
+                f" {self.source} has {self.actual:,} parameters{nearest}{known}"
+            )
         if not counted:
-            return f"{self.claim} is what {self.source} has: {self.actual:,} parameters, {UNIQUE}"
-        known = f"; {self.claim} is also {self.published}" if self.published else ""
+            return f"{self.claim} matches {self.source}: {self.actual:,} parameters ({UNIQUE}){known}"
         return (
             f"{self.claim} is {self.source} {counted}: {best.value:,};"
-            f" each tensor counted once gives {self.actual:,}{known}"
+            f" every tensor counted once gives {self.actual:,}{known}"
         )
+
+    @property
+    def far(self) -> bool:
+        """Whether even the nearest explanation misses the claim by more than 1/FAR of it."""
+        return not self.published and 2 * FAR * abs(self.explanations[0].residual) > self.low + self.high
+
+    @property
+    def _other_model(self) -> str:
+        """The presets that fit the claim, as a question."""
+        if not self.presets:
+            return "Is it another model?"
+        return f"Is it another model: {' or '.join(map(str, self.presets))}?"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick reconcile``. Keys may be added, never renamed."""
@@ -153,11 +170,10 @@ def reconcile(ledger: Ledger, claim: str | int, presets: Callable[[], Iterable[L
     else:
         explanations = _nearest(explanations, read)
     published = PAPER if read.low <= PUBLISHED.get(ledger.total, 0) <= read.high else None
-    far = FAR * abs(explanations[0].residual) > read.value and not published
-    fitting = _fitting(presets(), read) if far else ()
-    return Reconciliation(
-        ledger.source, read.text, read.low, read.high, int(ledger.total), tuple(explanations), published, fitting
+    answer = Reconciliation(
+        ledger.source, read.text, read.low, read.high, int(ledger.total), tuple(explanations), published
     )
+    return replace(answer, presets=_fitting(presets(), read)) if answer.far else answer
 
 
 def _nearest(explanations: list[Explanation], claim: Claim) -> list[Explanation]:

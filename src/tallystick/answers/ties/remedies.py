@@ -17,7 +17,7 @@ def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
         choose: whether the values differ or may differ, so that the user must choose which to keep.
     """
     if ledger.kind != "module":
-        return "tie the model before it is saved, or set tie_word_embeddings in the config.json that is saved with it"
+        return "tie the model before saving it, or set tie_word_embeddings in its config.json"
     entries = [ledger.tensors[name] for name in names if name in ledger.tensors]
     if packed := [entry.name for entry in entries if is_packed_away(entry)]:
         return packed_before(packed[0])
@@ -30,7 +30,7 @@ def remedy_of(ledger: Ledger, names: Sequence[str], *, choose: bool) -> str:
         return one_shape_first(shapes, call)
     if ledger.evidence.values is not None and ledger.evidence.values.registered:
         return tied_before(ledger.evidence.values.registered, call)
-    return f"{call} makes them one Parameter again"
+    return f"tie them with {call}"
 
 
 def _is_known(ledger: Ledger, names: Sequence[str]) -> bool:

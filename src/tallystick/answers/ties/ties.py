@@ -13,7 +13,7 @@ from tallystick.core.dtypes import size_in_bytes
 from tallystick.core.evidence import ROUNDED, Compared, worst
 from tallystick.core.ledger import Ledger
 
-_SILENT = "nothing is shared, and nothing says whether anything was meant to be"
+_SILENT = "no tied weights, and nothing says whether any were expected"
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ def ties(ledger: Ledger) -> Ties:
             Problem(
                 "config-not-read",
                 (),
-                f"what the config ties is not known: {ledger.evidence.unread}",
-                "mend config.json, and ask again",
+                f"cannot tell what the config ties: {ledger.evidence.unread}",
+                "fix config.json, and run this again",
             )
         )
     silent = not _says(ledger) and not any(_is_pair(ledger, group) for group in groups)
@@ -156,7 +156,7 @@ def _compared(ledger: Ledger, names: Sequence[str]) -> list[Compared]:
     """Compare every pair of names."""
     pairs = list(combinations(names, 2))
     if ledger.evidence.values is None or not pairs:
-        return [Compared("unknown", "no values are there to be compared")]
+        return [Compared("unknown", "there are no values to compare")]
     return [ledger.evidence.values.compare(one, other) for one, other in pairs]
 
 
@@ -215,9 +215,9 @@ def _untied(ledger: Ledger, group: Group, remedy: str) -> Problem:
     """Return the problem of a live model, whose memory is known to be separate."""
     first, strays = _parted(ledger, group)
     are, copied = "is" if len(strays) == 1 else "are", group.relation == "copied"
-    still = "equal so far, and training moves them apart" if copied else "training moves them apart"
+    still = "equal so far, but they will diverge in training" if copied else "they will diverge in training"
     if group.why:
-        still += f"; {'not compared: ' * (group.relation == 'unknown')}{group.why}"
+        still += f"; {'values not compared: ' * (group.relation == 'unknown')}{group.why}"
     return Problem(
         "copied-parameters" if copied else "untied-head",
         group.names,
@@ -236,15 +236,17 @@ def _stored_apart(ledger: Ledger, group: Group) -> Problem | None:
         return Problem(
             "duplicate-in-file",
             group.names,
-            f"{others} is stored beside the equal {first}, to which the config ties it: {group.wasted_bytes:,} bytes twice",
-            "tallystick ties FOLDER --fix OUT writes a copy that stores it once",
+            f"{others} is stored in addition to the equal {first}, although the config ties them:"
+            f" {group.wasted_bytes:,} duplicate bytes",
+            "write a repaired copy that stores it once: tallystick ties FOLDER --fix OUT",
         )
     return Problem(
         "config-says-tied-file-differs",
         group.names,
-        f"the config ties {others} to {first}, and the file holds different values: loaders disagree, and some overwrite"
-        f" the trained {others}",
-        "tallystick ties FOLDER --fix OUT writes a copy, --as untied if the two were trained apart, --as tied if not",
+        f"the config ties {others} to {first}, but the file holds different values: loaders disagree, and"
+        f" some overwrite the trained {others}",
+        "write a repaired copy: tallystick ties FOLDER --fix OUT, with --as untied if the two were"
+        " trained apart, else --as tied",
     )
 
 
@@ -258,10 +260,12 @@ def _lost(ledger: Ledger, group: Group, remedy: str) -> Problem:
     """Return the problem of equal matrices if nothing says whether they should be tied."""
     first, strays = _parted(ledger, group)
     others, are = " and ".join(strays), "is" if len(strays) == 1 else "are"
-    equal = "equal to" if group.relation == "copied" else "but for the dtype equal to"
+    equal = "equal to" if group.relation == "copied" else "equal (except for the dtype) to"
     live = ledger.kind == "module"
-    cost = f"+{group.parameters:,}; training moves them apart" if live else f"{group.wasted_bytes:,} bytes twice"
-    return Problem("lost-tie", group.names, f"{others} {are} {equal} {first}, and not tied to it: {cost}", remedy)
+    cost = (
+        f"+{group.parameters:,}; they will diverge in training" if live else f"{group.wasted_bytes:,} duplicate bytes"
+    )
+    return Problem("lost-tie", group.names, f"{others} {are} {equal} {first}, but not tied to it: {cost}", remedy)
 
 
 def _parted(ledger: Ledger, group: Group) -> tuple[str, list[str]]:
@@ -297,17 +301,17 @@ def _not_stored(ledger: Ledger) -> Problem | str | None:
     if ledger.evidence.doubts:
         why = ledger.evidence.doubts[0]
     elif len(names) == len(sides):
-        why = "no embedding is stored under its name either"
+        why = "the embedding is not stored under its name either"
     elif 2 * len(absent) > len(described):
-        why = f"{len(absent)} of the {len(described)} names that the config describes are not there"
+        why = f"{len(absent)} of the config's {len(described)} names are missing"
     if why:
-        return f"{names[0]} is not stored under that name, and whether it is missing is not known: {why}"
+        return f"{names[0]} is not stored under that name; it may be missing or renamed: {why}"
     return Problem(
         "config-says-untied-head-missing",
         names,
-        f"the config does not tie {names[0]}, and the file does not hold it: loaders start it at random, and the model"
-        " speaks gibberish",
-        "tallystick ties FOLDER --fix OUT writes a copy whose config.json ties it, if it was trained so",
+        f"the config does not tie {names[0]}, and the file does not hold it: loaders initialise it at"
+        " random, and the model outputs noise",
+        "if it was trained tied, write a repaired copy: tallystick ties FOLDER --fix OUT",
     )
 
 

@@ -159,7 +159,7 @@ def times(c: Config, size: int, name: str) -> float:
     """Return a size times the number under a config key; refuse a product that is too large."""
     product = int(size) * float(getattr(c, name))
     if not product <= LARGEST:
-        raise c.refuse(f"{name} is {shown(getattr(c, name))}, and a width of that many times {int(size)} cannot be")
+        raise c.refuse(f"{name} is {shown(getattr(c, name))}, which gives an impossible width ({int(size)} times it)")
     return product
 
 

@@ -37,7 +37,7 @@ def with_order(c: Config, model: nn.Model) -> nn.Model:
     """Return the model with a second head: next-sentence prediction from the pooler."""
     heads = model.children["cls"]
     assert isinstance(heads, nn.Module)  # noqa: S101  # `with_cls` builds it so
-    irregular = "those of the pooler and `seq_relationship` take one token of each sequence"
+    irregular = "the pooler and `seq_relationship` process one token per sequence"
     both = heads.with_children(seq_relationship=product(c.hidden_size, 2))
     return model.with_children(cls=both).replace(irregular=irregular)
 
@@ -66,4 +66,6 @@ _BOTH = {
 }
 BERT = {**_BOTH, "ForSequenceClassification": variant(POOLED, _classifier, inside=_pooler, once=True)}
 ROBERTA = {**_BOTH, **TWO_PRODUCTS}
-IN_ORDER = {"ForPreTraining": ModelVariant(_pooled_with_order, "a pooler, and `seq_relationship` beside the LM head")}
+IN_ORDER = {
+    "ForPreTraining": ModelVariant(_pooled_with_order, "a pooler, and `seq_relationship` in addition to the LM head")
+}

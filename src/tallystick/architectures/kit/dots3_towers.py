@@ -116,7 +116,7 @@ def _experts_of_each(c: Config) -> list[tuple[int, int]]:
     else:
         raise c.refuse(f"pyramid_num_routed must list how many experts each of the {layers} layers has, -1 for none")
     if c.mlp_bias and any(counts):
-        raise c.refuse("mlp_bias is true, which experts cannot have")
+        raise c.refuse("mlp_bias is true, but experts have no bias")
     if c.per_layer_config == UNSET and pyramid is not None:
         return [(count, min(used, count)) for count in counts]
     own = {} if c.per_layer_config == UNSET else stated_sizes(c, layers, ("num_local_experts", "num_experts_per_tok"))

@@ -102,8 +102,8 @@ def _widths(c: Config) -> list[int]:
     for width in (c.base_channels, *widths) if c.num_res_blocks else widths:
         if int(width) % GROUPS:
             raise c.refuse(
-                f"base_channels = {int(c.base_channels)} makes a stage of {int(width)} channels, which {GROUPS} groups do not"
-                " divide",
+                f"base_channels = {int(c.base_channels)} makes a stage of {int(width)} channels, not divisible by"
+                f" {GROUPS} groups",
                 code="indivisible",
             )
     return widths

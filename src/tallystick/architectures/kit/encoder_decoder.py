@@ -10,7 +10,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, ModelVariant
 
 ALIASES = {"num_attention_heads": "encoder_attention_heads", "num_hidden_layers": "encoder_layers"}
-IRREGULAR = "those of the encoder take the tokens that it reads"
+IRREGULAR = "the encoder processes its own input tokens"
 SHARED = "model.shared.weight"
 
 
@@ -45,7 +45,7 @@ def whole(
         def made(c: Config, model: nn.Model) -> nn.Model:
             return make(c, _with_encoder(c, model, attention, prompts(c) if prompts else {}))
 
-        return ModelVariant(made, f"an encoder beside its decoder{words}", {**keys, **(labels or {})}, ALIASES)
+        return ModelVariant(made, f"an encoder in addition to the decoder{words}", {**keys, **(labels or {})}, ALIASES)
 
     classes = {
         "Model": variant(", and no LM head", lambda c, model: bare(model, IRREGULAR)),

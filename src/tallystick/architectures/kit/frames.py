@@ -17,7 +17,8 @@ def listable(c: Config) -> int:
     """Return the number of layers as an int; refuse more than MOST_LISTED."""
     if c.num_hidden_layers > MOST_LISTED:
         raise c.refuse(
-            f"num_hidden_layers is {int(c.num_hidden_layers)}: layers of several kinds are counted up to {MOST_LISTED:,}",
+            f"num_hidden_layers is {int(c.num_hidden_layers)}: with several kinds of layers at most"
+            f" {MOST_LISTED:,} are counted",
             code="too-large",
         )
     return int(c.num_hidden_layers)
@@ -130,4 +131,4 @@ def refuse_keys(c: Config, what: str, *keys: str) -> None:
     """Refuse a dictionary without a model_type if one of `keys` shows that it is another class."""
     for key in keys:
         if c.states(key):
-            raise c.refuse(f"{key} is no key of {what}: this describes a model that tallystick does not know")
+            raise c.refuse(f"{key} is not a key of {what}: this describes a model that tallystick does not know")

@@ -157,4 +157,4 @@ def refuse_other_heads(c: Config, inner: int, of: str, by: str = "") -> None:
     if rest:
         raise c.refuse(f"{width} = {int(inner)} is not divisible by {of} = {heads}", code="indivisible")
     if stated not in ("auto", size):
-        raise c.refuse(f"{by} is {shown(stated)}, but {width} shared out among the heads is {size}")
+        raise c.refuse(f"{by} is {shown(stated)}, but {width} divided by the heads is {size}")

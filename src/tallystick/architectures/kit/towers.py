@@ -23,7 +23,7 @@ SIGLIP = NestedConfig(
     model_type="siglip_vision_model",
 )
 
-WHOLE = "its towers beside the text"  # what ForConditionalGeneration adds to ForCausalLM
+WHOLE = "its towers in addition to the text"  # what ForConditionalGeneration adds to ForCausalLM
 
 
 def behind(

@@ -9,7 +9,7 @@ from tallystick.core import nodes as nn
 from tallystick.core.registry import Config, ModelVariant
 
 LABELS = {"num_labels": 2}
-INSTEAD = "in place of the LM head"
+INSTEAD = "instead of the LM head"
 Nodes = Callable[[Config], Mapping[str, nn.Node]]
 
 
@@ -34,7 +34,7 @@ def variant(
     def make(c: Config, model: nn.Model) -> nn.Model:
         if inside:
             model = with_body(model, **inside(c))
-        irregular = "those behind the layers take one token of each sequence" if once else model.irregular
+        irregular = "the tensors after the layers process one token per sequence" if once else model.irregular
         return under(model, irregular, **top(c)) if top else bare(model, irregular)
 
     return ModelVariant(make, words, keys if keys is not None else LABELS if top else {})

@@ -32,8 +32,8 @@ class Partitioned(NamedTuple):
         """Yield a note on the source of the shapes."""
         if self.shapes:
             yield (
-                f"{len(self.shapes):,} tensors are counted by the shapes in param_shapes: DeepSpeed ZeRO-3 keeps their values"
-                " in the files of its ranks, *_optim_states.pt"
+                f"{len(self.shapes):,} tensors are counted by the shapes in param_shapes: DeepSpeed ZeRO-3 stores"
+                " their values per rank, in *_optim_states.pt"
             )
 
 

@@ -71,7 +71,7 @@ def key_of(key: Any) -> Any:
         BadInput: for a value that cannot be a key, such as a list.
     """
     if isinstance(key, list | dict | Unhashable):
-        raise BadInput("its pickle has a list or dictionary for a key: it is broken", code="malformed")
+        raise BadInput("its pickle uses a list or dictionary as a key: it is broken", code="malformed")
     small = isinstance(key, int) and key.bit_length() < 32
     return key if isinstance(key, str) or key is None or small else Key(key)
 

@@ -64,10 +64,10 @@ def followed(
     except BadInput:
         raise
     except (IndexError, KeyError):
-        raise BadInput("its pickle takes what it never made: it is broken", code="malformed") from None
+        raise BadInput("its pickle reads a value that it never created: it is broken", code="malformed") from None
     except (ValueError, OverflowError, struct.error, AttributeError, TypeError, Warning) as error:
         why = str(error).partition("\n")[0]
-        raise BadInput(f"its pickle is cut off or broken: {why[:120]}", code="malformed") from None
+        raise BadInput(f"its pickle is truncated or broken: {why[:120]}", code="malformed") from None
 
 
 class _Machine:
@@ -103,13 +103,13 @@ class _Machine:
             handler = _STEPS.get(name)
             if handler is None:
                 raise BadInput(
-                    f"its pickle takes the step {name}, which no file of weights needs: nothing of it was run",
+                    f"its pickle uses the opcode {name}, which weights never need: nothing was run",
                     code="unsafe",
                 )
             handler(self, argument)
 
     def _take(self, room: int) -> None:
-        self._budget.keep(room, "the names and numbers of its pickle")
+        self._budget.keep(room, "the values of its pickle")
 
     def _marked(self) -> list[Any]:
         """Return the values pushed since the last mark."""
@@ -183,7 +183,7 @@ class _Machine:
         if isinstance(holder, Stranger):
             holder = holder.listed
         elif type(holder) is not kind:
-            raise BadInput("its pickle appends to what is no list: it is broken", code="malformed")
+            raise BadInput("its pickle appends to something other than a list: it is broken", code="malformed")
         holder.extend(items)
 
     def empty_dict(self, _: None) -> None:
@@ -209,7 +209,9 @@ class _Machine:
             for key, value in zip(items[::2], items[1::2], strict=True):
                 holder[key_of(key)] = value
         else:
-            raise BadInput("its pickle sets an item of what is no dictionary: it is broken", code="malformed")
+            raise BadInput(
+                "its pickle sets an item of something other than a dictionary: it is broken", code="malformed"
+            )
 
     def global_(self, words: str) -> None:
         """Push a global. Its name may be of Python 2, as in protocol 2, with which torch saves."""
@@ -219,7 +221,7 @@ class _Machine:
     def stack_global(self, _: None) -> None:
         name, module = self.stack.pop(), self.stack.pop()
         if not isinstance(name, str) or not isinstance(module, str):
-            raise BadInput("its pickle names a global by what is no word: it is broken", code="malformed")
+            raise BadInput("its pickle names a global by something other than text: it is broken", code="malformed")
         self._name(module, name)
 
     def _name(self, module: str, name: str) -> None:
@@ -230,7 +232,7 @@ class _Machine:
             return
         if self._strangers is None or not may_be_named(module, name):
             raise BadInput(
-                f"its pickle names GLOBAL {_word(whole)}, which is no part of weights: nothing of it was run",
+                f"its pickle names GLOBAL {_word(whole)}, which weights never need: nothing was run",
                 code="unsafe",
             )
         self._take(100 + len(whole))
@@ -253,7 +255,7 @@ class _Machine:
     def _reduce(self, of: Any, arguments: Any) -> None:
         if isinstance(of, Unknown) and not is_class(of.name):
             raise BadInput(
-                f"its pickle calls GLOBAL {_word(of.name)}, which is no class: nothing of it was run", code="unsafe"
+                f"its pickle calls GLOBAL {_word(of.name)}, which is not a class: nothing was run", code="unsafe"
             )
         self._call(of, arguments)
 
@@ -261,7 +263,8 @@ class _Machine:
         arguments, of = self.stack.pop(), self.stack.pop()
         if isinstance(of, Name) and not isinstance(of, Unknown) and _is_function(of.name):
             raise BadInput(
-                f"its pickle makes an object of {_word(of.name)}, which is no class: it is broken", code="malformed"
+                f"its pickle creates an object of {_word(of.name)}, which is not a class: it is broken",
+                code="malformed",
             )
         self._call(of, arguments)
         if isinstance(self.stack[-1], Ordered):
@@ -270,12 +273,12 @@ class _Machine:
     def new_object_with_keywords(self, _: None) -> None:
         keywords, arguments, of = self.stack.pop(), self.stack.pop(), self.stack.pop()
         if keywords and not isinstance(of, Unknown):
-            raise BadInput("its pickle makes an object by keywords, which no file of weights does", code="unsafe")
+            raise BadInput("its pickle creates an object with keywords, which weights never need", code="unsafe")
         self._call(of, arguments)
 
     def _call(self, of: Any, arguments: Any) -> None:
         if not isinstance(of, Name) or not isinstance(arguments, tuple | list):
-            raise BadInput("its pickle calls what is no function: it is broken", code="malformed")
+            raise BadInput("its pickle calls something other than a function: it is broken", code="malformed")
         self._new(of.make(tuple(arguments)), 120)
 
     def build(self, _: None) -> None:
@@ -283,7 +286,7 @@ class _Machine:
         if isinstance(built, Other | Stranger):
             built.state = state
         elif not isinstance(built, Ordered) or not isinstance(state, dict):
-            raise BadInput("its pickle sets the state of what has none: it is broken", code="malformed")
+            raise BadInput("its pickle sets the state of a stateless object: it is broken", code="malformed")
 
     def persistent_id(self, _: None) -> None:
         self._new(self._persistent(self.stack.pop()), 120)

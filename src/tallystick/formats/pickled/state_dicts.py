@@ -36,12 +36,12 @@ class FoundTensors(NamedTuple):
         extras = ", ".join(map(quoted, list(self.extras)[:5])) + (", …" if len(self.extras) > 5 else "")
         if self.key is not None:
             notes.append(
-                f"the tensors under {quoted(self.key)} were counted" + f", not what is beside: {extras}" * bool(extras)
+                f"counted the tensors under {quoted(self.key)}" + f", not the other entries: {extras}" * bool(extras)
             )
         elif extras:
-            notes.append(f"what is under {extras} was not counted")
+            notes.append(f"not counted: {extras}")
         if self.left_out:
-            notes.append(f"{self.left_out} values among the tensors are none, and were left out")
+            notes.append(f"{self.left_out} values among the tensors are not tensors, and were left out")
         return tuple(notes)
 
 
@@ -61,7 +61,7 @@ def tensors_in(whole: Any, is_tensor: Callable[[Any], bool]) -> FoundTensors:
     if is_tensor(whole):
         return FoundTensors({ALONE: whole}, None, {}, 0, {})
     if not isinstance(whole, dict | list | tuple):
-        raise BadInput("it holds no state dict: expected tensors by name", code="malformed")
+        raise BadInput("it holds no state dict: expected a dictionary of tensors", code="malformed")
     if not isinstance(whole, dict):
         return _with_tensors(_opened(whole, None, {}, is_tensor))
     words = {key: value for key, value in whole.items() if isinstance(key, str)}
@@ -104,9 +104,9 @@ def _opened(
     def open_(values: Mapping[Any, Any] | Sequence[Any], prefix: str, packed: bool) -> None:
         nonlocal left_out
         if id(values) in above:
-            raise BadInput("it holds a dictionary inside itself: expected tensors by name", code="malformed")
+            raise BadInput("it holds a dictionary inside itself: expected a dictionary of tensors", code="malformed")
         if len(above) == MOST_DEEP:
-            raise BadInput(f"it holds more than {MOST_DEEP} dictionaries one inside the other", code="too-large")
+            raise BadInput(f"it nests more than {MOST_DEEP} dictionaries", code="too-large")
         above.append(id(values))
         packed = packed or _PACKED in values
         budget.step(len(values) + 1)  # counted for each place that holds it
@@ -117,7 +117,7 @@ def _opened(
                     _TENSOR + len(prefix) + len(name), "its tensors' names"
                 )  # nested dictionaries multiply them
                 if tensors.setdefault(prefix + name, value) is not value:
-                    raise BadInput(f"it holds two tensors that are both called {quoted(prefix + name)}", code="overlap")
+                    raise BadInput(f"it holds two tensors named {quoted(prefix + name)}", code="overlap")
             elif is_open(value):
                 open_(value, f"{prefix}{name}.", packed)
             elif packed:

@@ -95,4 +95,4 @@ def stranger_notes(names: Iterable[str]) -> tuple[str, ...]:
         return ()
     shown = ", ".join(name if len(name) <= 100 else f"{name[:99]}…" for name in listed[:MOST_NAMED])
     more = f" and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else ""
-    return (f"its pickle names {shown}{more}: nothing of that was imported or run",)
+    return (f"its pickle names {shown}{more}: nothing was imported or run",)

@@ -42,15 +42,15 @@ def _of_type(arguments: tuple[Any, ...]) -> Any:
     """Interpret ``_rebuild_from_type_v2(function, type, arguments, state)``."""
     function, kind, given, state = as_many(arguments, 4)
     if not isinstance(function, Name) or not isinstance(kind, Name) or not isinstance(given, tuple):
-        raise BadInput("its pickle calls what is no function: it is broken", code="malformed")
+        raise BadInput("its pickle calls something other than a function: it is broken", code="malformed")
     if kind.name not in _CLASSES_OF_TENSORS:
-        raise BadInput("its pickle gives a tensor a class that is none of one", code="malformed")
+        raise BadInput("its pickle gives a tensor a class that is not a tensor class", code="malformed")
     made = function.make(given)
     if not isinstance(made, SavedTensor | Wrapped):
-        raise BadInput("its pickle gives what is no tensor the class of one", code="malformed")
+        raise BadInput("its pickle gives something else the class of a tensor", code="malformed")
     for one in state if isinstance(state, tuple) else (state,):
         if one and not isinstance(one, dict):
-            raise BadInput("its pickle gives a tensor a state that is none", code="malformed")
+            raise BadInput("its pickle gives a tensor an invalid state", code="malformed")
         if one and isinstance(made, Wrapped) and made.kind != "nested":
             made.parts.update((name, part) for name, part in one.items() if isinstance(part, SavedTensor))
     return made
@@ -63,7 +63,7 @@ def _wrapper(arguments: tuple[Any, ...]) -> Wrapped:
     """
     kind, _, shape = as_many(arguments, 8)[:3]
     if not isinstance(kind, Name) or kind.name not in (*TORCHAO, *DTENSORS):
-        raise BadInput("its pickle makes a tensor of what is no class of one", code="malformed")
+        raise BadInput("its pickle creates a tensor of a class that is not a tensor class", code="malformed")
     return Wrapped(kind.name.rpartition(".")[2], shape_of(shape), {})
 
 
@@ -71,7 +71,7 @@ def _layout(arguments: tuple[Any, ...]) -> Other:
     """Interpret ``_get_layout(name)``."""
     name = arguments[0] if len(arguments) == 1 else None
     if not isinstance(name, str) or name.removeprefix("torch.") not in LAYOUTS:
-        raise BadInput(f"its pickle names the layout {quoted(name)}, which is none of torch's", code="malformed")
+        raise BadInput(f"its pickle names the layout {quoted(name)}, which torch does not have", code="malformed")
     return Other("torch.layout", name.removeprefix("torch."))
 
 
@@ -91,7 +91,7 @@ def _sparse(arguments: tuple[Any, ...]) -> Wrapped:
         parts = {"values": values, compressed: starts, plain: indices}
         if _are_tensors(parts) and len(shape_of(size)) > 1:
             return Wrapped(kind, shape_of(size), parts)
-    raise BadInput("its pickle makes a sparse tensor of what is none", code="malformed")
+    raise BadInput("its pickle creates a sparse tensor from invalid parts", code="malformed")
 
 
 _COMPRESSED = {
@@ -110,10 +110,10 @@ def _nested(arguments: tuple[Any, ...]) -> Wrapped:
     """Interpret ``_rebuild_nested_tensor(values, sizes, strides, offsets)``; values are joined."""
     parts = dict(zip(("values", "sizes", "strides", "offsets"), as_many(arguments, 4), strict=True))
     if not _are_tensors(parts):
-        raise BadInput("its pickle makes a nested tensor of what are no tensors", code="malformed")
+        raise BadInput("its pickle creates a nested tensor from something other than tensors", code="malformed")
     sizes, strides, offsets = (parts[name].shape for name in ("sizes", "strides", "offsets"))
     if len(sizes) != 2 or sizes != strides or offsets != sizes[:1]:
-        raise BadInput("the sizes, strides and offsets of a nested tensor are not those of one", code="malformed")
+        raise BadInput("a nested tensor has invalid sizes, strides or offsets", code="malformed")
     return Wrapped("nested", parts["values"].shape, parts)
 
 
@@ -123,7 +123,7 @@ def _jagged(arguments: tuple[Any, ...]) -> Wrapped:
     named = given if isinstance(given, dict) else {}
     parts = {name: one for name in ("values", "offsets", "lengths") if (one := named.get(name)) is not None}
     if "values" not in parts or not _are_tensors(parts):
-        raise BadInput("its pickle makes a nested tensor of what are no tensors", code="malformed")
+        raise BadInput("its pickle creates a nested tensor from something other than tensors", code="malformed")
     return Wrapped("nested", parts["values"].shape, parts)
 
 
@@ -131,14 +131,14 @@ def ordered_dict(arguments: tuple[Any, ...]) -> Ordered:
     """Interpret ``OrderedDict()``, ``OrderedDict([(key, value), …])`` and ``OrderedDict({…})``."""
     given = arguments[0] if arguments else []
     if len(arguments) > 1:
-        raise BadInput("its pickle makes a dictionary of several things", code="malformed")
+        raise BadInput("its pickle creates a dictionary from several arguments", code="malformed")
     if isinstance(given, dict):
         return Ordered(given)
     pairs = given if isinstance(given, list | tuple) else ()
     if not isinstance(given, list | tuple) or not all(
         isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
     ):
-        raise BadInput("its pickle makes a dictionary of what are no pairs", code="malformed")
+        raise BadInput("its pickle creates a dictionary from something other than pairs", code="malformed")
     return Ordered((key_of(key), value) for key, value in pairs)
 
 
@@ -146,7 +146,7 @@ def _counted(arguments: tuple[Any, ...]) -> Ordered:
     """Interpret ``Counter({…})``; the counts of a list are not computed."""
     given = arguments[0] if len(arguments) == 1 else None
     if len(arguments) > 1 or isinstance(given, int | float):
-        raise BadInput("its pickle makes a Counter of what cannot be counted", code="malformed")
+        raise BadInput("its pickle creates a Counter from invalid values", code="malformed")
     return Ordered(given if isinstance(given, dict) else {})
 
 
@@ -159,7 +159,7 @@ def _queue(arguments: tuple[Any, ...]) -> list[Any]:
     """Interpret ``deque(items, length)``."""
     given = arguments[0] if arguments else ()
     if len(arguments) > 2 or not isinstance(given, list | tuple):
-        raise BadInput("its pickle makes a deque of what is no list", code="malformed")
+        raise BadInput("its pickle creates a deque from something other than a list", code="malformed")
     return list(given)
 
 
@@ -173,7 +173,7 @@ def _beside(name: str, fits: Callable[[tuple[Any, ...]], bool]) -> Make:
 
     def noted(arguments: tuple[Any, ...]) -> Other:
         if not fits(arguments):
-            raise BadInput(f"its pickle calls {name} with what it does not take", code="malformed")
+            raise BadInput(f"its pickle calls {name} with invalid arguments", code="malformed")
         return Other(name, arguments[0] if arguments else None)
 
     return noted
@@ -211,7 +211,7 @@ def names_alone(names: Iterable[str]) -> dict[str, Make]:
 
 def _not_called(name: str) -> Make:
     def refuse(_: tuple[Any, ...]) -> Any:
-        raise BadInput(f"its pickle calls {quoted(name)}, which only names something", code="malformed")
+        raise BadInput(f"its pickle calls {quoted(name)}, which is not a function", code="malformed")
 
     return refuse
 

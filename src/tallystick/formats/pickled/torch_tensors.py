@@ -70,7 +70,7 @@ def storage_of(kind: Any, key: Any, elements: Any) -> Storage:
     dtype = _dtype_of_class(kind)
     key = str(key) if is_size(key) else key
     if not isinstance(key, str) or dtype is None or not is_size(elements):
-        raise BadInput("its pickle asks for memory by what is no storage's id", code="malformed")
+        raise BadInput("its pickle has an invalid storage id", code="malformed")
     return Storage(key, dtype, elements * DTYPES[dtype] // 8)
 
 
@@ -93,14 +93,14 @@ def sizes_of(value: Any) -> tuple[int, ...]:
     """
     sizes = value.state if isinstance(value, Other) and value.name == "torch.Size" else value
     if not isinstance(sizes, tuple | list) or not all(map(is_size, sizes)):
-        raise BadInput("its pickle gives a tensor a shape that is none", code="malformed")
+        raise BadInput("its pickle gives a tensor an invalid shape", code="malformed")
     return tuple(sizes)
 
 
 def size_of(arguments: tuple[Any, ...]) -> Other:
     """Interpret ``torch.Size(sizes)``."""
     if len(arguments) > 1:
-        raise BadInput("its pickle makes a shape of several things", code="malformed")
+        raise BadInput("its pickle creates a shape from several arguments", code="malformed")
     return Other("torch.Size", sizes_of(arguments[0]) if arguments else ())
 
 
@@ -121,7 +121,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | None = None) -> SavedTensor:
     """Return a tensor over a storage; raise `BadInput` if it reaches beyond it."""
     if not isinstance(storage, Storage) or not is_size(offset):
-        raise BadInput("its pickle makes a tensor of what is no storage", code="malformed")
+        raise BadInput("its pickle creates a tensor from something other than a storage", code="malformed")
     shape, strides = shape_of(shape), sizes_of(strides)
     if not strides:  # torch's default
         strides = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
@@ -133,7 +133,7 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | No
         reach = offset + 1 + sum(stride * (size - 1) for stride, size in tensor.layout)
         if reach * bits > storage.bytes * 8:
             raise BadInput(
-                f"it holds a tensor of shape {quoted(shape)} that reaches {reach:,} elements into a storage of"
+                f"it holds a tensor of shape {quoted(shape)} that needs {reach:,} elements of a storage with"
                 f" {storage.bytes * 8 // bits:,}",
                 code="malformed",
             )
@@ -173,17 +173,17 @@ def quantized(arguments: tuple[Any, ...]) -> SavedTensor:
     storage, offset, shape, strides, quantizer, gradient, _ = as_many(arguments, 7)
     tensor = with_gradient(_tensor(storage, offset, shape, strides), gradient)
     if not tensor.dtype.startswith("q") or not isinstance(quantizer, tuple) or not quantizer:
-        raise BadInput("its pickle makes a quantised tensor of what is none", code="malformed")
+        raise BadInput("its pickle creates a quantised tensor from invalid parts", code="malformed")
     scheme = quantizer[0].name if isinstance(quantizer[0], Name) else ""
     if (scheme, len(quantizer)) == ("torch.per_tensor_affine", 3):
         return tensor
     if scheme not in _PER_CHANNEL or len(quantizer) != 4:
-        raise BadInput("its pickle makes a quantised tensor by no scheme that torch reads", code="malformed")
+        raise BadInput("its pickle creates a quantised tensor with a scheme that torch does not have", code="malformed")
     _, scales, zeros, axis = quantizer
     lengths = {_length(scales), _length(zeros)}
     if not is_size(axis) or axis >= len(tensor.shape) or lengths != {tensor.shape[axis]}:
         raise BadInput(
-            f"the scales of a quantised tensor of shape {quoted(tensor.shape)} are not those of its channels",
+            f"the scales of a quantised tensor of shape {quoted(tensor.shape)} do not match its channels",
             code="malformed",
         )
     return tensor
@@ -196,7 +196,7 @@ def _check_metadata(given: tuple[Any, ...]) -> None:
     """Check the metadata, which say whether a tensor is conjugated or negated."""
     said = [one.state if isinstance(one, Other) else one for one in given]
     if any(one and not isinstance(one, dict) for one in said):
-        raise BadInput("its pickle gives a tensor metadata that are none", code="malformed")
+        raise BadInput("its pickle gives a tensor invalid metadata", code="malformed")
 
 
 def _length(values: Any) -> int:
@@ -209,14 +209,16 @@ def _length(values: Any) -> int:
 def _plain(tensor: SavedTensor) -> SavedTensor:
     """Return the tensor; refuse a quantised one, which the meta device cannot hold."""
     if tensor.dtype.startswith("q"):
-        raise BadInput("its pickle makes a quantised tensor on the meta device", code="malformed")
+        raise BadInput("its pickle creates a quantised tensor on the meta device", code="malformed")
     return tensor
 
 
 def with_gradient(tensor: SavedTensor, gradient: Any) -> SavedTensor:
     """Return the tensor; refuse gradients unless its dtype is real or complex."""
     if not isinstance(gradient, bool) or (gradient and not tensor.dtype.startswith(_REAL)):
-        raise BadInput(f"its pickle gives a tensor of {tensor.dtype} gradients, which none has", code="malformed")
+        raise BadInput(
+            f"its pickle gives a {tensor.dtype} tensor gradients, which torch does not allow", code="malformed"
+        )
     return tensor
 
 
@@ -238,7 +240,7 @@ def moved(arguments: tuple[Any, ...]) -> SavedTensor:
     if isinstance(data, Other) and data.name.endswith("._reconstruct") and isinstance(data.state, tuple):
         data = SavedTensor(None, "uint8", 0, shape_of(data.state[1] if len(data.state) > 1 else None), ())
     if not isinstance(data, SavedTensor):
-        raise BadInput("its pickle makes a tensor of what is none", code="malformed")
+        raise BadInput("its pickle creates a tensor from invalid parts", code="malformed")
     word = dtype_of(dtype)
     return with_gradient(data if word == data.dtype else data._replace(storage=None, dtype=word), gradient)
 
@@ -249,7 +251,7 @@ def parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
     if isinstance(data, Wrapped):
         return data
     if not isinstance(data, SavedTensor):
-        raise BadInput("its pickle makes a Parameter of what is no tensor", code="malformed")
+        raise BadInput("its pickle creates a Parameter from something other than a tensor", code="malformed")
     return with_gradient(data, trainable)._replace(trainable=trainable)
 
 
@@ -264,7 +266,7 @@ def new_parameter(arguments: tuple[Any, ...]) -> SavedTensor | Wrapped:
 def as_many(arguments: tuple[Any, ...], fewest: int, most: int = 0) -> tuple[Any, ...]:
     """Return the arguments; raise `BadInput` unless their number is from `fewest` to `most`."""
     if not fewest <= len(arguments) <= (most or fewest):
-        raise BadInput("its pickle makes a tensor of too few or too many arguments: it is broken", code="malformed")
+        raise BadInput("its pickle creates a tensor with a wrong number of arguments: it is broken", code="malformed")
     return arguments
 
 
@@ -272,5 +274,5 @@ def dtype_of(value: Any) -> str:
     """Return torch's name of a dtype that a pickle names."""
     word = value.name.removeprefix("torch.") if isinstance(value, Name) else ""
     if word not in DTYPES:
-        raise BadInput("its pickle gives a tensor a dtype that is none", code="malformed")
+        raise BadInput("its pickle gives a tensor an invalid dtype", code="malformed")
     return word

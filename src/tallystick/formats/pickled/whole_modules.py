@@ -46,7 +46,7 @@ def _is_module(value: Any) -> bool:
 def _add(module: Stranger, front: str, depth: int, state: dict[str, Any], buffers: set[int]) -> None:
     """Add the tensors of a module and its submodules, with the names and order of a state dict."""
     if depth == MOST_DEEP:
-        raise BadInput(f"it holds more than {MOST_DEEP} modules one inside the other", code="too-large")
+        raise BadInput(f"it nests more than {MOST_DEEP} modules", code="too-large")
     fields, budget = module.fields, current()
     listed = _items(fields.get("_non_persistent_buffers_set"))
     budget.step(len(listed) + 1)

@@ -66,7 +66,7 @@ def _pretrained(model: Any) -> Any:
     from transformers import PreTrainedModel
 
     if not isinstance(model, PreTrainedModel):
-        raise NotApplicable(f"{type(model).__name__} is no transformers model")
+        raise NotApplicable(f"{type(model).__name__} is not a transformers model")
     return model
 
 

@@ -68,8 +68,8 @@ def find(model_type: str) -> Family:
     """Return the family of a model type; raise `BadInput` if it is not supported."""
     if model_type not in known():
         raise BadInput(
-            f"model type {quoted(model_type)} is no decoder of tallystick's{nearest(model_type, known())}:"
-            f" there are {', '.join(known())}",
+            f"model type {quoted(model_type)} is not among tallystick's"
+            f" decoders{nearest(model_type, known())}: known are {', '.join(known())}",
             code="unknown-model-type",
         )
     import_module(f"{__name__}.{model_type}")
@@ -135,7 +135,7 @@ def _values(source: Any) -> Stated:
         stated = config_in(locate(source))
     if stated is None:
         what = source if isinstance(source, str | os.PathLike) else shown(source)
-        raise BadInput(f"{what} is no config: name a preset, a config.json or the folder with one", code="not-found")
+        raise BadInput(f"{what} is not a config: name a preset, a config.json or a folder with one", code="not-found")
     if not isinstance(stated.values, Mapping):
         raise BadInput(
             f"{stated.where} holds {shown(stated.values)}, expected a config: an object with a model_type",

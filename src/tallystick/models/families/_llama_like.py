@@ -52,7 +52,7 @@ RULES = (*FRAME, *ATTENTION, *MLP, *NORMS)
 def llama_like(c: Config, **more: Any) -> DecoderConfig:
     """Return the config of a Llama-like family; `more` holds the differences from Llama."""
     if c.states("use_bidirectional_attention"):
-        raise c.refuse("use_bidirectional_attention lets tokens see those after them, which no decoder does")
+        raise c.refuse("use_bidirectional_attention is not supported: decoders are causal")
     return DecoderConfig(
         **{
             "vocab_size": c.vocab_size,

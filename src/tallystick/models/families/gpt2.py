@@ -44,9 +44,7 @@ RULES = (
 )
 def gpt2(c: Config) -> DecoderConfig:
     if c.add_cross_attention or c.scale_attn_by_inverse_layer_idx:
-        raise c.refuse(
-            "a GPT-2 that attends to an encoder, or scales each layer's scores, is no decoder of tallystick's"
-        )
+        raise c.refuse("tallystick's GPT-2 decoder supports neither cross-attention nor per-layer scaling of scores")
     return DecoderConfig(
         vocab_size=c.vocab_size,
         width=c.n_embd,

@@ -47,7 +47,7 @@ def draw_memory(answer: Memory, *, width: int = 960) -> str:
     most = max([*ends, limit or 0, 1])
     said = "; ".join(f"{row.name} {row.number}" for row in rows)
     return _drawn(
-        rows, (0, most), width, label=f"{answer.source}: bytes at each moment. {said}", legend=parts, limit=limit
+        rows, (0, most), width, label=f"{answer.source}: bytes in each phase. {said}", legend=parts, limit=limit
     )
 
 
@@ -55,7 +55,7 @@ def _parts(answer: Memory, phase: str) -> list[Segment]:
     segments, there = [], 0
     for line in answer.lines:
         if line.part in PHASES[answer.mode][phase] and line.bytes:
-            segments.append(Segment(line.part, there, there + line.bytes, f"{line.what}: {in_giga(line.bytes)}"))
+            segments.append(Segment(line.part, there, there + line.bytes, f"{line.label}: {in_giga(line.bytes)}"))
             there += line.bytes
     return segments
 
@@ -92,7 +92,7 @@ def _waterfall(start: tuple[str, int], steps: list[tuple[str, int]], end: str, w
     steps = [(what, number) for what, number in steps if number]
     if len(steps) > MOST_ROWS:
         rest = steps[MOST_ROWS:]
-        steps = [*steps[:MOST_ROWS], (f"{len(rest)} causes more", sum(number for _, number in rest))]
+        steps = [*steps[:MOST_ROWS], (f"{len(rest)} other causes", sum(number for _, number in rest))]
     levels = [start[1]]
     for _, number in steps:
         levels.append(levels[-1] + number)

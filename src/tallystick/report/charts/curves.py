@@ -58,7 +58,7 @@ def _drawn(log: list[dict[str, Any]]) -> dict[str, bytes]:
     losses.legend()
     lines = [line for line in log if line["kind"] == "step"]
     speeds.plot([line["step"] for line in lines], [line["speed"] for line in lines])
-    speeds.set(xlabel="steps", ylabel="tokens a second", ylim=(0, None))
+    speeds.set(xlabel="steps", ylabel="tokens per second", ylim=(0, None))
     drawings = {}
     for kind, metadata in (("png", None), ("svg", {"Date": None})):
         drawn = io.BytesIO()

@@ -66,7 +66,7 @@ def _figure(answer: Sweep, kind: str) -> bytes:
     device = answer.answers[0].device
     if device is not None:
         axes.axhline(device.room / 1e9, color="black", linestyle="--", label=device.name)
-    axes.set(xlabel="tokens of a sequence", ylabel="GB at the fullest moment", title=f"{answer.source}, {answer.mode}")
+    axes.set(xlabel="sequence length (tokens)", ylabel="GB at the peak", title=f"{answer.source}, {answer.mode}")
     if _crowded(sequences):
         axes.set_xscale("log", base=2)
     if len(sequences) <= MOST_TICKS:

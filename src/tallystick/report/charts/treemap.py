@@ -202,7 +202,7 @@ def _short(name: str, room: float) -> str:
 def _elsewhere(ledger: Ledger, mark: int, name: str, tie: Tie, y: float, width: int) -> str:
     """Return an empty tile for another name of a shared tensor."""
     role = next((entry.role for entry in ledger.rolled if entry.name == name), "other")
-    said = f"{mark} ⇄ {role.replace('_', ' ')}: {name} is {tie.names[0]} ({tie.relation}), drawn there, counted once"
+    said = f"{mark} ⇄ {role.replace('_', ' ')}: {name} is {tie.names[0]} ({tie.relation}), counted once there"
     title = f"{said}; {exact(tie.parameters)} parameters are shared"
     return box(
         role, 1, y, width - 2, LINE - 4, title, fill_opacity=0.25, stroke=INK, stroke_dasharray="4 3", data_tie=str(mark)

@@ -42,7 +42,7 @@ class Mark(Enum):
 _WORDS = {
     Mark.RIGHT: "right",
     Mark.WRONG: "wrong",
-    Mark.CARRIED: "right, but carries an earlier error",
+    Mark.CARRIED: "right given an earlier error",
     Mark.UNJUDGED: "not judged",
 }
 
@@ -121,7 +121,7 @@ def _sentences(equation: Equation, wrong: list[Equation]) -> Iterator[str]:
     if equation.carried:
         where = _origin(equation, wrong)
         size = "large" if equation.carried > 0 else "small"
-        yield f"right in itself, but {written(abs(equation.carried))} too {size}: carried from {where}"
+        yield f"right given the earlier error: {written(abs(equation.carried))} too {size}, from {where}"
     if equation.label_names:
         yield f"in the model, {equation.label_names}"
 

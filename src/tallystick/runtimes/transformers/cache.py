@@ -40,15 +40,15 @@ def _of_each(one: Attending, window: int | None, sequence: int) -> Iterator[Cach
         yield Cached(one.name, 0, window, positions, int(heads.kept))
     if heads.indexer and heads.indexer.size:
         size, wide = int(heads.indexer.size), heads.indexer.wide
-        yield Cached(one.name, 0, None, sequence, size, "keys of indexers", wide)
+        yield Cached(one.name, 0, None, sequence, size, "indexer keys", wide)
     if heads.compressor:
         size, overlapping = int(heads.compressor.size), heads.compressor.overlapping
         groups, rest = divmod(sequence, int(heads.compressor.rate))
         yield Cached(one.name, 0, None, groups, size, "compressed tokens")
         # Each token with a gate; twice if it will also be read with the next group.
-        yield Cached(one.name, 0, None, rest, 2 * size * (1 + overlapping), "tokens yet to be compressed")
+        yield Cached(one.name, 0, None, rest, 2 * size * (1 + overlapping), "tokens not yet compressed")
         if overlapping and groups:
-            yield Cached(one.name, 0, None, int(heads.compressor.rate), 2 * size, "tokens last compressed")
+            yield Cached(one.name, 0, None, int(heads.compressor.rate), 2 * size, "last compressed tokens")
 
 
 def carried(recurring: Sequence[Recurring]) -> tuple[Carried, ...]:

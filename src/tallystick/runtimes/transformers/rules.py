@@ -251,7 +251,7 @@ def rotary_tables(part: RunningPart, step: Step, *, each: bool = False) -> int:
 
 def extras(part: RunningPart, step: Step) -> Iterator[tuple[str, int, int]]:
     """Yield further tensors of some layers of a part: kind, number of layers, bytes in each."""
-    yield "masks of windows", *masks(part, step)
+    yield "window masks", *masks(part, step)
     if not isinstance(part.what, AttentionRun):
         return
     heads, everywhere = part.what.heads, windows_of(part).get(None, 0)
@@ -308,7 +308,7 @@ def _scaled(routing: Routing, step: Step) -> Bytes:
     read = feed.reads * width if step.mixed else 0  # otherwise the shared expert's input, counted there
     found = {"experts": step.tokens * (experts * each + read + routing.used * INDEX)}
     if step.mixed:
-        found["autocast's copies of weights"] = experts * 3 * feed.reads * feed.inner * width
+        found["autocast weight copies"] = experts * 3 * feed.reads * feed.inner * width
     return found
 
 
@@ -330,7 +330,7 @@ def _router(routing: Routing, step: Step) -> tuple[int, int]:
 
 def _projection(projection: Projection, step: Step, shares_input: bool) -> Bytes:
     """Return the bytes of the product's input."""
-    return {"other products": step.tokens * projection.reads * step.width}
+    return {"other activations": step.tokens * projection.reads * step.width}
 
 
 def _dropout(dropout: Dropout, step: Step, shares_input: bool) -> Bytes:

@@ -50,7 +50,7 @@ def _inputs(parts: Sequence[RunningPart], step: Step) -> Iterator[tuple[str, int
     """Yield what checkpointed blocks keep: their inputs, and the masks that they share."""
     for part in parts:
         if isinstance(part.what, AttentionRun | ChunkedScan) and part.start is not None:
-            yield "inputs of blocks", part.layers, step.tokens * part.what.reads * step.stream
+            yield "block inputs", part.layers, step.tokens * part.what.reads * step.stream
     windows = {window for part in parts for window in windows_of(part)}
     if step.scores != "fused":
         yield "masks", 1, len(windows) * step.batch * step.sequence**2 * step.stream

@@ -120,7 +120,7 @@ def ledger_of_part(
                 matched = match_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
         except BadInput as error:
             raise BadInput(
-                f"{source}: names alone do not tell its language part from the rest; {error}", code=error.code
+                f"{source}: cannot tell the language part from the names alone; {error}", code=error.code
             ) from None
         names = frozenset(stored.name for stored, _ in matched.found.pairs)
     context = context._replace(notes=left_out(whole.entries, names))
@@ -199,7 +199,10 @@ class _Checkpoint(NamedTuple):
             *dtype_notes(entries, self.context.values),
         ]
         if shard := _SHARD.fullmatch(self.path.name):
-            alone = f"this is shard {int(shard[1])} of {int(shard[2])} alone: name its folder or index for the whole"
+            alone = (
+                f"only shard {int(shard[1])} of {int(shard[2])} was counted: name its folder or index for the"
+                " whole model"
+            )
             notes.append(alone)
             doubts = (*doubts, alone)
         meant = matched.meant if matched else _meant_by_flag(self.context.foreign, entries)
@@ -241,7 +244,7 @@ class _Checkpoint(NamedTuple):
                 matched = match_transformers(self.entries, self.context.foreign, self.values, source=CONFIG)
             return self.ledger(matched)
         except BadInput as error:
-            return self.ledger(None, [f"what is tied was told by the flag {TIE} alone: {error}"])
+            return self.ledger(None, [f"ties were read from the flag {TIE} only: {error}"])
 
 
 def _packed(contents: WeightsFile, config: Mapping[str, Any], peek: Callable[[str], bytes | None]) -> FoundPacked:
@@ -357,11 +360,11 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
         asked = resolve(values, overrides, source)
         if asked.family is None or asked.is_part:
             said = asked.classes[0] if asked.family and asked.classes else asked.model_type
-            unknown = f"{Path(source).name} says {quoted(said)}, which is not known natively"
+            unknown = f"{Path(source).name} has {quoted(said)}, which is not known natively"
             if overrides:
-                raise BadInput(f"{unknown}: nothing reads {', '.join(overrides)}", code="unknown-key")
+                raise BadInput(f"{unknown}: {', '.join(overrides)} cannot be set", code="unknown-key")
             refuse_odd_flag(values, source)
-            return context._replace(notes=(f"{unknown}: roles by name",), foreign=values)
+            return context._replace(notes=(f"{unknown}: roles are guessed from names",), foreign=values)
         return context._replace(ledgers=layouts(asked), headless=asked.headless)
     except BadInput as error:
         return _unread(error, overrides)._replace(values=values)
@@ -370,7 +373,7 @@ def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: 
 def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _Context:
     if overrides:
         raise error  # the user asked for that config to be read
-    return _Context(notes=(f"the config beside the checkpoint was not used: {error}",), unread=str(error))
+    return _Context(notes=(f"the checkpoint's config was not used: {error}",), unread=str(error))
 
 
 def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tuple[str, ...]] | None:

@@ -35,7 +35,7 @@ class Match(NamedTuple):
 
     pairs: list[tuple[Entry, Entry | None]]  # (stored, described or None), in the stored order
     missing: list[str]  # described names that are not stored
-    misshaped: list[str]  # messages: "name: (2, 3) where the config says (2, 4)"
+    misshaped: list[str]  # messages: "name: (2, 3), but (2, 4) in the config"
     prefix: tuple[str, str]  # (removed from a stored name, then put before it) to get the described name
     elsewhere: Mapping[str, str]  # described name -> stored name, where `prefix` does not apply
 
@@ -117,7 +117,7 @@ def match(real: Sequence[Entry], described: Ledger) -> Match:
             entry = entry._replace(shape=shape, unique=math.prod(shape) if entry.unique else 0)
         pairs.append((entry, counterpart))
         if entry.shape != shape:
-            misshaped.extend(f"{one.name}: {entry.shape} where the config says {shape}" for one in entry.unrolled())
+            misshaped.extend(f"{one.name}: {entry.shape}, but {shape} in the config" for one in entry.unrolled())
 
     for entry in real:
         look(entry)

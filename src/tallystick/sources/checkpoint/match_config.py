@@ -76,11 +76,11 @@ class ConfigMatch:
         self.notes += further_note(further, self.entries)
         if instead:
             names, parameters = sorted(entry.name for entry in instead), sum(entry.unique for entry in instead)
-            self.notes.append(f"in place of an LM head: {', '.join(names)} ({parameters:,} parameters)")
+            self.notes.append(f"instead of an LM head: {', '.join(names)} ({parameters:,} parameters)")
         self.notes += mismatch_notes(self.mismatches) + wrapper_note(self.found.prefix[0])
         buffers = sum(real.copies for real, counterpart in self.found.pairs if counterpart is None and real.buffer)
         if buffers:
-            self.notes.append(f"{buffers} stored tensors are buffers: the config's model has no such parameters")
+            self.notes.append(f"{buffers} stored tensors count as buffers: the config's model has no such parameters")
 
     def _with_roles(self) -> list[Entry]:
         order = {counterpart.name: place for place, counterpart in enumerate(self.described.rolled)}
@@ -116,8 +116,8 @@ class ConfigMatch:
             self.entries[places[name]] = entry._replace(storage=holder, unique=0)
             self.relations[holder] = "unknown"
             self.notes.append(
-                f"{name} is stored although the config ties it to {holder}: counted once, as the config's model has"
-                " it; whether the two hold equal values, their headers cannot tell"
+                f"{name} is stored although the config ties it to {holder}: counted once; headers do not show"
+                " whether the values are equal"
             )
         absent = [name for name in tie.names if self.found.real_name(name) not in places and name not in self._absent]
         for name in absent:

@@ -152,19 +152,17 @@ def _files_said(absent: Absent, ledger: Ledger) -> list[str]:
     total, there = len(absent.files), len(absent.files) - len(absent.missing)
     if absent.missing:
         notes.append(
-            f"{there:,} of {total:,} files of weights are there, and not {_ranges(absent.missing)}: counted from the config"
+            f"{there:,} of {total:,} weight files are present, not {_ranges(absent.missing)}: counted from the config"
         )
     if absent.pointers:
         size = sum(absent.pointers.values())
-        several = f"{len(absent.pointers):,} of {total:,} files of weights are Git LFS pointers, together"
+        several = f"{len(absent.pointers):,} of {total:,} weight files are Git LFS pointers, together"
         which = several if total > 1 else f"{absent.files[0]} is a Git LFS pointer"
-        notes.append(f"{which} to {size:,} bytes: counted from the config; `git lfs pull` fetches what is pointed to")
+        notes.append(f"{which} to {size:,} bytes: counted from the config; run `git lfs pull` for the files")
         needed = ledger.totals.get("stored_bytes") or ledger.totals["bytes"] or 0
         if len(absent.pointers) == total and abs(size - needed) > 0.01 * needed + 1_000_000:
             more, word = abs(size - needed), "more" if size > needed else "fewer"
-            notes.append(
-                f"that is {more:,} bytes {word} than the config's model takes: another dtype, or tensors that it does not have"
-            )
+            notes.append(f"{more:,} bytes {word} than the config's model: another dtype, or other tensors")
     return notes
 
 
@@ -204,8 +202,8 @@ def _names_said(absent: Absent, values: Mapping[str, Any], overrides: Mapping[st
     found = {kind: names for kind, names in matched.mismatches.items() if kind != "misshaped" and names}
     stored_twice = [note.partition(":")[0] for note in matched.notes if "is stored although" in note]
     said = {
-        "missing": "the config describes and the index does not name",
-        "unexpected": "the index names and the config does not describe",
+        "missing": "are in the config but not in the index",
+        "unexpected": "are in the index but not in the config",
     }
     return stored_twice + [
         f"{len(names)} tensors {said[kind]}: {'; '.join(names[:3])}" + ("; …" if len(names) > 3 else "")

@@ -46,7 +46,7 @@ def ledger_from_own_folder(
         return ledger.with_notes(_held_against(ledger, values, config))
     ledger = ledger_from_config(values, overrides, source=str(folder / config))
     if len(slices) > 1:
-        unread = f"{quoted(slices[0])} and {len(slices) - 1} more hold slices of each tensor, and were not read"
+        unread = f"{quoted(slices[0])} and {len(slices) - 1} more files hold slices of tensors and were not read"
         return ledger.with_notes(f"counted from {config}: {unread}")
     if weights is not None:
         return ledger.with_notes(f"counted from {config}: {quoted(weights.name)} was not read")
@@ -72,7 +72,7 @@ def _held_against(ledger: Ledger, values: Mapping[str, Any], config: str) -> str
     try:
         described = ledger_from_config(values, {}, source=config).total
     except BadInput as error:
-        return f"the config beside the checkpoint was not used: {error}"
+        return f"the checkpoint's config was not used: {error}"
     if described == ledger.total:
-        return f"{config} describes as many parameters"
-    return f"{config} describes {described:,} parameters, and the weights hold {ledger.total:,}"
+        return f"{config} describes the same number of parameters"
+    return f"{config} describes {described:,} parameters, but the weights hold {ledger.total:,}"

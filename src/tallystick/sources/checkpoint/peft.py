@@ -52,22 +52,24 @@ def adapter_notes(folder: Location, values: Mapping[str, Any], entries: Iterable
     """
     singles = [single for entry in entries for single in entry.unrolled()]
     kind, base = values.get("peft_type"), values.get("base_model_name_or_path")
-    said = f"an adapter of PEFT ({kind if isinstance(kind, str) else shown(kind)})".replace("\n", " ")
+    said = f"a PEFT adapter ({kind if isinstance(kind, str) else shown(kind)})".replace("\n", " ")
     ranks = _ranks(folder, singles)
     if ranks:
         modules = dict.fromkeys(name.rpartition(".")[2] for name in ranks)
-        said += f" of rank {_listed(sorted(set(ranks.values())))} on {_listed(list(modules))}, {len(ranks)} modules"
-    whose = quoted(base) if isinstance(base, str) and base else "a base that its config does not name"
-    notes = [f"{said}, for {whose}, whose parameters are not here"]
+        said += f", rank {_listed(sorted(set(ranks.values())))} on {_listed(list(modules))} ({len(ranks)} modules)"
+    whose = quoted(base) if isinstance(base, str) and base else "an unnamed base model"
+    notes = [f"{said}, for {whose} (base model not counted)"]
     stated = values.get("r")
     if ranks and not values.get("rank_pattern") and isinstance(stated, int) and set(ranks.values()) != {stated}:
         notes.append(
-            f"{CONFIG} says rank {grouped(stated)}, and the tensors have rank {_listed(sorted(set(ranks.values())))}"
+            f"{CONFIG} says rank {grouped(stated)}, but the tensors have rank {_listed(sorted(set(ranks.values())))}"
         )
     whole = [single for single in singles if not _ADAPTER.search(single.name)]
     if whole:
         parameters = sum(single.unique for single in whole)
-        notes.append(f"whole tensors beside it: {_listed([one.name for one in whole])} ({parameters:,} parameters)")
+        notes.append(
+            f"complete tensors in addition: {_listed([one.name for one in whole])} ({parameters:,} parameters)"
+        )
     return tuple(note if note.isprintable() else quoted(note, most=300) for note in notes)
 
 
@@ -78,14 +80,14 @@ def _ranks(folder: Location, singles: Sequence[Entry]) -> Mapping[str, int]:
     for module in first.keys() ^ second.keys():
         there = (first.get(module) or second[module]).name
         raise BadInput(
-            f"{folder} holds {quoted(there, most=120)} without the other matrix of its adapter", code="incomplete"
+            f"{folder} holds {quoted(there, most=120)} without its adapter's other matrix", code="incomplete"
         )
     for module, one in first.items():
         other = second[module]
         if len(one.shape) < 2 or len(other.shape) < 2 or one.shape[0] != other.shape[1]:
             raise BadInput(
-                f"{folder}: {quoted(one.name, most=120)} of shape {one.shape} and {quoted(other.name, most=120)} of shape"
-                f" {other.shape} are of no one rank: the file is broken",
+                f"{folder}: {quoted(one.name, most=120)} of shape {one.shape} and {quoted(other.name, most=120)}"
+                f" of shape {other.shape} have different ranks: the file is broken",
                 code="malformed",
             )
     return {module: int(one.shape[0]) for module, one in first.items()}

@@ -54,14 +54,14 @@ def repair(folder: Path, out: Path, problems: Sequence[Problem], *, as_: str | N
             consent.
     """
     if not folder.is_dir():
-        raise BadInput(f"{folder} is no folder: name the folder of the checkpoint, with its {CONFIG}", code="not-found")
+        raise BadInput(f"{folder} is not a folder: name the checkpoint's folder with its {CONFIG}", code="not-found")
     _refuse_inside(folder, out)
     if not problems:
-        raise BadInput(f"{folder} has no tie to mend", code="no-answer")
+        raise BadInput(f"{folder} has no tie to repair", code="no-answer")
     drop, tied, done = _plan(problems, as_)
     checkpoint = find_safetensors(folder, names_in(folder))
     if checkpoint is None or not (folder / CONFIG).exists():
-        raise BadInput(f"{folder} lacks a {CONFIG} or safetensors files to mend", code="incomplete")
+        raise BadInput(f"{folder} lacks a {CONFIG} or safetensors files to repair", code="incomplete")
     listing = list_regular(folder)
     with atomic_folder(out) as partial:
         files = headers_of(checkpoint)
@@ -79,11 +79,11 @@ def _refuse_inside(folder: Path, out: Path) -> None:
     """Raise `BadInput` if `out` is the folder or inside it, also by links or another spelling."""
     above = out.absolute().parent
     if not os.path.isdir(above):
-        raise BadInput(f"{above} is no folder: make it first, or name another place than {out}", code="not-found")
+        raise BadInput(f"{above} is not a folder: create it, or choose a place other than {out}", code="not-found")
     around = Path(os.path.realpath(above))
     same = [out] if os.path.exists(out) else []
     if any(os.path.samefile(one, folder) for one in (*same, around, *around.parents)):
-        raise BadInput(f"{out} is inside {folder} itself: name a folder outside of it", code="bad-value")
+        raise BadInput(f"{out} is inside {folder}: name a folder outside it", code="bad-value")
 
 
 def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool, list[str]]:
@@ -105,16 +105,16 @@ def _plan(problems: Iterable[Problem], as_: str | None) -> tuple[set[str], bool,
         if problem.code == "config-says-untied-head-missing":
             if as_ == "untied":
                 raise BadInput(
-                    f"no file holds {first}: it cannot be untied from what stands for it; use --as tied",
+                    f"no file holds {first}, so it cannot be untied: use --as tied",
                     code="cannot-tie",
                 )
-            done.append(f"{CONFIG} says that {first} is tied")
+            done.append(f"{CONFIG} now says that {first} is tied")
         elif as_ == "untied":
             tied = False
-            done.append(f"{CONFIG} says that {others} and {first} are not tied; the file keeps both")
+            done.append(f"{CONFIG} now says that {others} and {first} are not tied; the file keeps both")
         else:
             drop.update(rest)
-            done.append(f"{others} is left out of the file, and {CONFIG} says that it is tied to {first}")
+            done.append(f"removed {others} from the file; {CONFIG} now says that it is tied to {first}")
     return drop, tied, done
 
 

@@ -41,15 +41,15 @@ def row_notes(folder: Path, ledger: Ledger) -> tuple[str, ...]:
     try:
         last = _last_id(path)
     except BadInput as error:
-        return (f"the tokenizer beside it was not used: {error}",)
+        return (f"its tokenizer was not used: {error}",)
     rows, width = (int(size) for size in embedding.shape)
     needed = rows if last is None else last + 1
-    said = f"{embedding.name} has {rows:,} rows, and the ids of {TOKENIZER} end at {needed - 1:,}:"
+    said = f"{embedding.name} has {rows:,} rows, but the ids of {TOKENIZER} end at {needed - 1:,}:"
     if needed > rows:
-        return (f"{said} looking up the last {needed - rows:,} fails; model.resize_token_embeddings makes room",)
+        return (f"{said} the last {needed - rows:,} ids have no row; call model.resize_token_embeddings",)
     if needed < rows:
         more = rows - needed
-        return (f"{said} {more:,} rows more ({more * width:,} parameters), as padding leaves, which no token uses",)
+        return (f"{said} {more:,} extra rows ({more * width:,} parameters) that no token uses (padding)",)
     return ()
 
 

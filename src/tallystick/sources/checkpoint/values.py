@@ -65,10 +65,10 @@ class StoredValues:
         if first is None or second is None:
             return Compared("unknown", f"no file holds {one if first is None else other}")
         if NOWHERE in (first.start, second.start):
-            return Compared("unknown", f"{one if first.start == NOWHERE else other} is not stored in one plain piece")
+            return Compared("unknown", f"{one if first.start == NOWHERE else other} is not stored contiguously")
         if one in self.packed or other in self.packed:
             return Compared(
-                "unknown", f"{one if one in self.packed else other} is quantised, and its values are not compared"
+                "unknown", f"{one if one in self.packed else other} is quantised, so its values are not compared"
             )
         if first.kind[0] != second.kind[0]:
             return Compared("untied", f"the dtypes are {first.kind[0]} and {second.kind[0]}")
@@ -135,9 +135,7 @@ class ValuesElsewhere:
 
     def compare(self, one: str, other: str) -> Compared:
         """Return ``unknown``, always."""
-        return Compared(
-            "unknown", "the values are not on this machine, and are not fetched: download the files to compare them"
-        )
+        return Compared("unknown", "the values are remote: download the files to compare them")
 
     def duplicates(self) -> Sequence[tuple[str, str]]:
         """Return the pairs of embedding and head, whose values are unknown."""
@@ -162,6 +160,6 @@ def _blocks(stored: _Stored, size: int) -> Iterator[bytearray]:
             if len(buffer) > left:
                 del buffer[left:]
             if file.readinto(buffer) != len(buffer):
-                raise BadInput(f"{stored.path} became shorter while it was read", code="changed")
+                raise BadInput(f"{stored.path} shrank while it was read", code="changed")
             left -= len(buffer)
             yield buffer

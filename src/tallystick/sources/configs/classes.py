@@ -99,11 +99,13 @@ def note_of(values: Mapping[str, Any], family: Architecture) -> list[str]:
     named = quoted(classes[0][:60])
     if values.get("model_type", family.name) != family.name:
         stated = quoted(str(values["model_type"])[:60])
-        return [f"{stated} is not known natively: counted as {family.name}, whose class {named} the config names"]
+        return [
+            (f"{stated} is not known natively: counted as {family.name}, because the config names its class {named}")
+        ]
     if family.class_name in classes:
         return []
     if variant := variant_of(values, family):
-        return [f"counted as the class that the config names, {named}: {variant.head}"] if variant.head else []
+        return [f"counted as the config's class, {named}: {variant.head}"] if variant.head else []
     return [f"{contradiction(classes[0], family.name, family.class_name)}, the causal language model of its type"]
 
 
@@ -116,7 +118,7 @@ def contradiction(named: str, model_type: str, counted: str) -> str:
         counted: the class that is counted.
     """
     other = type_of(named)
-    both = f", a class of the model type {other}, and says model_type {model_type}" if other else ""
+    both = f", a class of model type {other}, but says model_type {model_type}" if other else ""
     return f"the config names {quoted(named[:60])}{both}; counted as {counted}"
 
 

@@ -160,14 +160,14 @@ def _further_note(layers: int, alike: Ledger | None) -> str:
 
     `alike` is the model's ledger if these layers are like its own.
     """
-    count = f", with {layers * mtp.parameters_of_one(alike.parameters):,} parameters of their own" if alike else ""
-    what = f"layers for multi-token prediction ({layers}{count})"
-    return f"not counted, as the causal language model leaves them out: {what}"
+    count = f", with {layers * mtp.parameters_of_one(alike.parameters):,} additional parameters" if alike else ""
+    what = f"multi-token prediction layers ({layers}{count})"
+    return f"not part of the causal language model, so not counted: {what}"
 
 
 def _book_note(ledger: Ledger) -> str:
     head = sum(entry.unique for entry in ledger.parameters if entry.role == "head")
     return (
-        f"the head is counted as the book builds it, with a matrix of its own; tied to the token embedding the model"
-        f" has {ledger.total - head:,} parameters (set tie_word_embeddings to true)"
+        "the head is counted as separate, as in the book; tied to the embedding, the model has"
+        f" {ledger.total - head:,} parameters (set tie_word_embeddings to true)"
     )

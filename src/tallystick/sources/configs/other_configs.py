@@ -118,8 +118,8 @@ def _from_params(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any]
     if kind != "transformer" or strange:
         what = f"model_type {shown(kind)}" if kind != "transformer" else ", ".join(map(quoted, strange[:5]))
         raise BadInput(
-            f"{source} is a params.json of Meta's or Mistral's kind with {what}, which is not read:"
-            " name the weights, or the config.json of the same model on Hugging Face",
+            f"{source} is a params.json of Meta or Mistral with {what}, which is not supported: name the"
+            " weights, or the model's config.json from Hugging Face",
             code="unsupported",
         )
     dim, heads = _size(stated, "dim", source), _size(stated, "n_heads", source)
@@ -127,13 +127,14 @@ def _from_params(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any]
     if rows == -1:
         rows = LLAMA_ROWS
         notes.append(
-            f"vocab_size -1 stands for the tokenizer's rows: {rows:,}, as Llama 1 and 2 have them; --set vocab_size=… says others"
+            f"vocab_size -1 means the tokenizer's size: assumed {rows:,}, as in Llama 1 and 2; change it with"
+            " --set vocab_size=…"
         )
     tie = stated.get("tied_embeddings")
     if tie is None:
         tie = "dropout" in stated  # llama2.c's arguments; its head is always tied
         if not tie and stated.get("hidden_dim") is None:  # Meta's; the small Llama 3.2 models are tied
-            notes.append("its config says nothing of tying: the head is counted as a matrix of its own")
+            notes.append("its config does not mention tying: the head is counted as separate")
     made = {
         "model_type": "llama",
         "vocab_size": rows,
@@ -203,15 +204,16 @@ def _from_litgpt(stated: Mapping[str, Any], source: str) -> tuple[dict[str, Any]
     if kind is None or odd:
         what = f"{odd} {shown(stated.get(odd))}" if kind and odd else f"mlp_class_name {shown(mlp)}"
         raise BadInput(
-            f"{source} is litgpt's config of {quoted(stated.get('name', 'a model'))} with {what}, which is not read:"
-            " name lit_model.pth beside it, or the config.json of the same model on Hugging Face",
+            f"{source} is litgpt's config of {quoted(stated.get('name', 'a model'))} with {what}, which is not"
+            " supported: name lit_model.pth in its folder, or the model's config.json from Hugging Face",
             code="unsupported",
         )
     heads = _size(stated, "n_head", source)
     groups, width = _size(stated, "n_query_groups", source, heads), _size(stated, "n_embd", source)
     if neox and (groups != heads or stated.get("head_size") not in (None, width // heads)):
         raise BadInput(
-            f"{source} is litgpt's config of grouped queries with GptNeoxMLP, which is not read: name lit_model.pth",
+            f"{source} is litgpt's config of grouped queries with GptNeoxMLP, which is not supported: name"
+            " lit_model.pth",
             code="unsupported",
         )
     made = {

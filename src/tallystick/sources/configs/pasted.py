@@ -82,9 +82,7 @@ def config_in(text: str, source: str) -> dict[str, Any] | None:
     found = dictionaries(text)
     if len(found) > 1:
         names = ", ".join(f"{one.name or 'one'} on line {one.line}" for one in found[:5])
-        raise BadInput(
-            f"{source} holds {len(found)} dictionaries ({names}): leave the one that is meant", code="ambiguous"
-        )
+        raise BadInput(f"{source} holds {len(found)} dictionaries ({names}): keep only one", code="ambiguous")
     return found[0].values if found else None
 
 

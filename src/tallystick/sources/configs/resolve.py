@@ -149,7 +149,7 @@ def _typed(values: Mapping[str, Any], source: str) -> tuple[str, Architecture | 
     stated = values.get("model_type")
     if stated is not None:
         if not isinstance(stated, str) or not 0 < len(stated) <= _LONGEST_TYPE:
-            raise BadInput(f"{source}: model_type is {shown(stated)}, expected a word such as gpt2", code="bad-value")
+            raise BadInput(f"{source}: model_type is {shown(stated)}, expected a name such as gpt2", code="bad-value")
         family = architectures.find(stated)
         kind = stated if family else alike(values) or stated
         return kind, family or architectures.find(kind)
@@ -160,14 +160,14 @@ def _typed(values: Mapping[str, Any], source: str) -> tuple[str, Architecture | 
         return named, architectures.find(named)
     if classes_of(values) or any(isinstance(values.get(part), Mapping) for part in TEXT_PARTS):
         raise BadInput(
-            f"{source}: model_type is missing; say which it is with --set model_type=llama or another",
+            f"{source}: model_type is missing; set it, such as --set model_type=llama",
             code="not-a-config",
         )
     keys = [key for _, needed in DIALECTS for key in needed]
     misspelt = filter(None, (_misspelt(key, keys) for key in islice(values, _MOST_COMPARED)))
     raise BadInput(
-        f"{source} is no model config: it has neither a model_type nor the keys of a known kind"
-        f" (emb_dim, or block_size and n_embd){''.join(islice(misspelt, 3))}",
+        f"{source} is not a model config: it has neither a model_type nor keys of a known kind (emb_dim,"
+        f" or block_size and n_embd){''.join(islice(misspelt, 3))}",
         code="not-a-config",
     )
 

@@ -35,7 +35,7 @@ def choices_of(argument: str, given: Any) -> Sequence[int]:
     if isinstance(values[0] if values else 0, bool):
         if len(values) < 2:
             raise BadInput(
-                f"{argument} is varied over {quoted(given)} alone: write true,false, or set it instead",
+                f"{argument} is varied over only {quoted(given)}: write true,false, or set it instead",
                 code="bad-value",
             )
         return values
@@ -44,10 +44,14 @@ def choices_of(argument: str, given: Any) -> Sequence[int]:
             f"{argument} is varied over {quoted(given)}: sizes are integers of 0 or more, below 2^63", code="bad-value"
         )
     if len(values) < FEWEST_VALUES:
-        hint = f"; a tuple is lowest, highest, step: {list(given)} are values" if _is_stepped(given) else ""
+        hint = (
+            f"; a tuple means lowest, highest, step; for values write the list {list(given)}"
+            if _is_stepped(given)
+            else ""
+        )
         raise BadInput(
-            f"{argument} is varied over {quoted(given)}, which holds {len(values)} of the {FEWEST_VALUES} values that a"
-            f" formula needs at least{hint}",
+            f"{argument} is varied over {quoted(given)}, which has {len(values)} values; a formula needs at"
+            f" least {FEWEST_VALUES}{hint}",
             code="bad-value",
         )
     return values
@@ -80,8 +84,8 @@ def _listed(argument: str, given: Any) -> Sequence[int] | None:
         return sorted(set(given))
     if len(given) not in (2, 3):
         raise BadInput(
-            f"{argument} cannot be varied over {quoted(given)}: a tuple is lowest, highest and perhaps a step;"
-            f" write the list {list(given)} for values",
+            f"{argument} cannot be varied over {quoted(given)}: a tuple means lowest, highest and optional"
+            f" step; for values write the list {list(given)}",
             code="bad-value",
         )
     low, high, step = (*given, 1)[:3]

@@ -23,7 +23,7 @@ MOST_TRIES = 3_000  # calls of a factory, including refused ones
 HOPELESS, HOPELESS_IF_OF_SIZES = 5, 100
 
 # The requirement on a factory, for messages.
-ON_META = "it must build under torch.device('meta'), so without .to(a device), .item() or .numpy()"
+ON_META = "it must build under torch.device('meta'), so avoid .to(a device), .item() and .numpy()"
 
 Point = dict[str, int]
 Kind = tuple[str, tuple[Any, ...]]  # (template of the tied tensor or "", shape)
@@ -92,7 +92,7 @@ class Builds:
                 built = self._build(point)
                 if not self.built and built.tensors != self._build(point).tensors:
                     raise BadInput(
-                        f"{self.name} built two different models with {stated(point)}: it has no formula",
+                        f"{self.name} built two different models with {stated(point)}, so it has no formula",
                         code="no-answer",
                     )
             except _RefusedError as refused:
@@ -134,8 +134,7 @@ class Builds:
         of_sizes = "meta" not in reason and ("AssertionError" in reason or "ValueError" in reason)
         if len(self.refusals) >= (HOPELESS_IF_OF_SIZES if of_sizes else HOPELESS):
             raise BadInput(
-                f"{self.name} builds at none of the first {len(self.refusals)} points: {reason}, at each of them;"
-                f" {ON_META}",
+                f"{self.name} fails at all of the first {len(self.refusals)} points: {reason}; {ON_META}",
                 code="user-code",
             )
 
@@ -208,7 +207,7 @@ def _by_template(name: str, entries: Sequence[Entry]) -> dict[str, list[Alike]]:
     for entry in entries:
         if entry.unique not in (0, entry.size):
             raise BadInput(
-                f"{name}: {entry.name} shares a part of {entry.storage}: that has no formula", code="no-answer"
+                f"{name}: {entry.name} shares part of {entry.storage}, which has no formula", code="no-answer"
             )
         template, numbers = _template_of(entry.name)
         tied = _template_of(entry.storage)[0] if entry.storage != entry.name else ""

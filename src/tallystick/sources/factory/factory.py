@@ -23,7 +23,7 @@ from tallystick.unforeseen import described
 if TYPE_CHECKING:
     from torch import nn
 
-ON_META = "built on the meta device, in no memory"
+ON_META = "built on the meta device, without memory"
 
 
 def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
@@ -63,7 +63,7 @@ def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
             return ledger.with_notes(ON_META)
     ledger = ledger_from_module(_built_again(name, target, arguments, why), source=name, keep=True)
     if why:
-        return ledger.with_notes(f"could not be built on the meta device ({why}): built in real memory")
+        return ledger.with_notes(f"cannot be built on the meta device ({why}): built in real memory")
     return ledger
 
 
@@ -151,7 +151,7 @@ def _build(name: str, target: Any, arguments: Mapping[str, Any]) -> nn.Module:
             raise BadInput(f"{name} raised {described(error)}", code="user-code") from error
     elif arguments:
         raise BadInput(
-            f"{name} is a module already: there is no call for {', '.join(arguments)} to be given to",
+            f"{name} is already a module, so {', '.join(arguments)} cannot be passed to it",
             code="unknown-key",
         )
     if not isinstance(target, nn.Module):
@@ -167,7 +167,7 @@ def _find(module_name: str, path: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise BadInput(
-                f"there is no module {quoted(module_name)} here, nor any installed (looked in {os.getcwd()})",
+                f"there is no module {quoted(module_name)} in {os.getcwd()} or installed",
                 code="not-found",
             ) from None
         line = missing_line(error, f"importing {module_name}")

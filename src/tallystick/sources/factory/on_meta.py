@@ -52,7 +52,7 @@ def built_on_meta(build: Callable[[], nn.Module]) -> nn.Module:
         raise BadInput(watched.why, code="user-code")
     elsewhere = next((p.device for p in module.parameters() if p.device.type != "meta"), None)
     if elsewhere is not None:
-        raise BadInput(f"its parameters came to be on {elsewhere} all the same", code="user-code")
+        raise BadInput(f"its parameters are on {elsewhere} nevertheless", code="user-code")
     return module
 
 
@@ -66,13 +66,13 @@ def _watched() -> Any:
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func is torch.Tensor.data_ptr and args[0].is_meta:
-                self.why = "it asks for an address, and all are 0 there"
+                self.why = "it uses data_ptr(), which is 0 for all tensors there"
             elif func is torch.Tensor.__deepcopy__ and args[0].is_meta and _is_part(args[0]):
-                self.why = "it copies a part of a tensor, and what it shares is lost there"
+                self.why = "it copies part of a tensor, which loses sharing there"
             try:
                 return func(*args, **(kwargs or {}))
             except Exception as error:
-                self.why = f"it goes on after {described(error)}"
+                self.why = f"it catches {described(error)}"
                 raise
 
     return Watched()

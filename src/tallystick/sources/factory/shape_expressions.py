@@ -90,7 +90,7 @@ class Forms:
         for number in range(most):
             alike = [some[number] for _, some in groups if len(some) == most]
             if len({len(one.kind[1]) for one in alike}) > 1:
-                raise UnexplainedError(f"{name} has not everywhere the same dimensions")
+                raise UnexplainedError(f"{name} does not always have the same number of dimensions")
             sizes = zip(*(one.kind[1] for one in alike), strict=True)
             shape = [self._form(models, size, f"size {place} of {name}") for place, size in enumerate(sizes, 1)]
             counts = [[len(numbers) for numbers in one.numbers] for one in alike]
@@ -152,8 +152,8 @@ def difference(stacks: Sequence[Stack], built: Built) -> str | None:
         here, there_predicted = tensors.get(template, Counter()), predicted.get(template, Counter())
         if here != there_predicted:
             return (
-                f"{shown(template)} with {stated(built.point)} is {_listed(here)},"
-                f" where what fits others gives {_listed(there_predicted)}"
+                f"{shown(template)} with {stated(built.point)} is {_listed(here)}, but the expression of the other"
+                f" points gives {_listed(there_predicted)}"
             )
     return None
 
@@ -188,7 +188,10 @@ def _culprit(models: Sequence[Built], without: Sequence[Built]) -> str:
     if without and models:
         for argument, value in without[0].point.items():
             if all(b.point[argument] == value for b in without) and all(b.point[argument] != value for b in models):
-                return f"; with {stated({argument: value})} there is never one, with all else always: vary {argument} without it"
+                return (
+                    f"; with {stated({argument: value})} it is always absent, otherwise present: vary {argument}"
+                    " without it"
+                )
     return ""
 
 

@@ -51,15 +51,15 @@ def ledger_by_varying(source: str | Callable[..., Any], vary: Mapping[str, Any],
         raise BadInput(f"cannot vary {shown(source)}: expected package.module:factory, or a function", code="bad-value")
     if isinstance(source, str) and not FACTORY.fullmatch(source):
         raise BadInput(
-            f"{quoted(source)} has no arguments to vary: name package.module:factory, a function that returns an"
-            " nn.Module (the formula of a config or a preset is in all of its keys already)",
+            f"{quoted(source)} has no arguments to vary: name package.module:factory, a function that returns"
+            " an nn.Module (formulas of configs and presets use all their keys already)",
             code="bad-value",
         )
     name = source if isinstance(source, str) else getattr(source, "__qualname__", type(source).__name__)
     if not isinstance(vary, Mapping):
         raise BadInput(f"vary is {shown(vary)}, expected a dictionary of arguments and their values", code="bad-value")
     if not vary:
-        raise BadInput(f"{name}: no argument to vary was named", code="bad-value")
+        raise BadInput(f"{name}: name an argument to vary", code="bad-value")
     choices = {argument: choices_of(argument, given) for argument, given in vary.items()}
     for argument in choices:
         if argument in fixed:
@@ -137,7 +137,7 @@ def _explained(builds: Builds) -> _Explained:
             break
         known = grown
     if within is None:
-        raise BadInput(f"{builds.name} has a tensor that no formula was found for: {wrong}", code="no-answer")
+        raise BadInput(f"{builds.name} has a tensor without a formula: {wrong}", code="no-answer")
     return within
 
 
@@ -166,14 +166,14 @@ def _is_within(point: Point, builds: Builds) -> bool:
 def _refuse_too_few(builds: Builds) -> None:
     tried = len(builds.built) + len(builds.refusals)
     if not builds.built:
-        raise BadInput(f"{builds.name} builds at none of {tried} points: {builds.refusals[0]}", code="user-code")
+        raise BadInput(f"{builds.name} fails at all {tried} points: {builds.refusals[0]}", code="user-code")
     for argument, choices in builds.choices.items():
         values = sorted({built.point[argument] for built in builds.built})
         if len(values) < (2 if isinstance(choices[0], bool) else FEWEST_VALUES):
             why = f"; {builds.refusals[0]}" if builds.refusals else ""
             raise BadInput(
                 f"{builds.name} builds at {len(builds.built)} of {tried} points, with {argument} at"
-                f" {' and '.join(map(str, values))} alone: too few for a formula{why}",
+                f" {' and '.join(map(str, values))} only: too few for a formula{why}",
                 code="no-answer",
             )
 
@@ -282,10 +282,9 @@ def _notes(builds: Builds, explained: _Explained) -> list[str]:
     """Return notes on how many models were fitted and checked, and where the formula holds."""
     used = {key for stack in explained.stacks for form in stack.forms for key in keys(form)}
     notes = [
-        f"found in {explained.known} models built on the meta device, and true of {explained.checked} more that were"
-        " held back"
+        f"fitted to {explained.known} models built on the meta device, and confirmed on {explained.checked} more"
         if explained.checked
-        else f"true of all {explained.known} models that can be built there"
+        else f"exact for all {explained.known} models that can be built there"
     ]
     if explained.limit:
         spans = [
@@ -300,7 +299,7 @@ def _notes(builds: Builds, explained: _Explained) -> list[str]:
             notes += _domain(builds, argument, explained.only.get(argument))
     if builds.refusals:
         tried = len(builds.built) + len(builds.refusals)
-        notes.append(f"{len(builds.refusals)} of {tried} points were refused: {builds.refusals[0]}")
+        notes.append(f"{len(builds.refusals)} of {tried} points were skipped: {builds.refusals[0]}")
     return notes
 
 
@@ -309,11 +308,11 @@ def _domain(builds: Builds, argument: str, why: str | None) -> list[str]:
     built = sorted({model.point[argument] for model in [*builds.built, *builds.elsewhere]})
     if not _elsewhere(builds, argument):
         some = ", ".join(map(str, built[:8])) + (f", … {built[-1]}" if len(built) > 8 else "")
-        return [f"only at these values of {argument}: {some}; the factory built at no other that was tried"]
+        return [f"only at these values of {argument}: {some}; the factory failed at all other values tried"]
     step = lattice(built)
     if step > 1:
-        kind = f"multiples of {step}" if built[0] % step == 0 else f"{built[0] % step} more than multiples of {step}"
-        return [f"only at {kind} of {argument}: {why or 'the factory built at no other value that was tried'}"]
+        kind = f"multiples of {step}" if built[0] % step == 0 else f"multiples of {step} plus {built[0] % step}"
+        return [f"only at {kind} of {argument}: {why or 'the factory failed at all other values tried'}"]
     return []
 
 
@@ -325,7 +324,7 @@ def _headline(builds: Builds, stacks: Sequence[Stack]) -> Built:
     whole = [built for built in builds.built if all(stack.of(built) for stack in stacks)]
     if not whole and all(stack.there == 1 for stack in stacks):
         raise BadInput(
-            f"{builds.name} builds no model that has all tensors of the others: vary over fewer values",
+            f"no model of {builds.name} has all tensors of the others: vary over fewer values",
             code="no-answer",
         )
     return max(whole or builds.built, key=lambda built: (built.point == builds.usual, built.total))

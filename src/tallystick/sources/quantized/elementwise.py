@@ -47,7 +47,7 @@ def bitsandbytes(parts: PackedWeight) -> Weight | None:
     size = math.prod(shape)
     if not most - BITS[parts.dtype("")] // 4 < size <= most:
         raise BadInput(
-            f"{parts.named('')} holds {most:,} packed values, and its quant_state says {shown(shape)}", code="malformed"
+            f"{parts.named('')} holds {most:,} packed values, but its quant_state says {shown(shape)}", code="malformed"
         )
     if math.prod(parts.shape(".absmax")) != -(-size // block):
         parts.contradiction("", ".absmax")
@@ -153,7 +153,8 @@ def compressed_tensors(parts: PackedWeight) -> Weight | None:
         shape = tuple(int.from_bytes(noted[at : at + 8], "little", signed=True) for at in range(0, len(noted), 8))
         if len(shape) != len(above) + 1 or shape[:-1] != above or not 0 < shape[-1] <= 32 * words:
             raise BadInput(
-                f"{parts.named('.weight_shape')} says {shown(shape)}, which {(*above, words)} cannot be packed from",
+                f"{parts.named('.weight_shape')} says {shown(shape)}, which does not match the packed shape"
+                f" {(*above, words)}",
                 code="malformed",
             )
         bits = bits if bits and _words(shape[-1], bits) == words else min(words * 32 // shape[-1], 8)
@@ -243,8 +244,8 @@ def mlx(parts: PackedWeight) -> Weight | None:
         )
     if words * 32 != groups * size * bits:
         raise BadInput(
-            f"{parts.named('.weight')} of shape {(*above, words)} with scales of shape {(*above, groups)} is not"
-            f" packed in {bits} bits and groups of {size}, as the config says",
+            f"{parts.named('.weight')} of shape {(*above, words)} with scales of shape {(*above, groups)} does"
+            f" not match the config's {bits} bits and groups of {size}",
             code="mismatch",
         )
     return Weight((*above, groups * size), f"int{bits}", whose)
@@ -346,7 +347,7 @@ def hqq(parts: PackedWeight) -> Weight | None:
     most = math.prod(above) * columns * held
     if not all(map(is_size, shape)) or not most - held * columns < math.prod(shape) <= most:
         raise BadInput(
-            f"{parts.named('.W_q')} holds up to {most:,} packed values, and its shape says {shown(shape)}",
+            f"{parts.named('.W_q')} holds up to {most:,} packed values, but its shape says {shown(shape)}",
             code="malformed",
         )
     return Weight(shape, f"int{bits}")
@@ -402,7 +403,7 @@ def torchao(parts: PackedWeight) -> Weight | None:
             stated = data.get("shape")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise BadInput(
-                f"__metadata__ says of {parts.named('')} {shown(noted)}, which torchao does not write", code="malformed"
+                f"__metadata__ of {parts.named('')} is {shown(noted)}, which torchao does not write", code="malformed"
             ) from None
         if stated is not None:
             if not isinstance(stated, list) or not stated or not all(map(is_size, stated)):

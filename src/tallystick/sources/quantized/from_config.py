@@ -66,7 +66,7 @@ def ledger_of_config(
             ledger = _packed(ledger, quantiser, fused=fused)
     ledger = ledger.with_notes(*why)
     if quantiser and assumed:
-        return ledger.with_notes(f"the config states no dtype: what is not packed is taken as {quantiser.dtype}")
+        return ledger.with_notes(f"the config states no dtype: unpacked tensors are assumed to be {quantiser.dtype}")
     if kind == "config" and stated is None and _has_dtype(values):
         return ledger.with_notes(_NO_DTYPE)
     return ledger
@@ -98,7 +98,7 @@ def _named(source: str) -> Iterator[None]:
         raise BadInput(f"{source}: {KEY}: {error}", code=error.code) from None
 
 
-_NO_DTYPE = "the config states no dtype: float32 is assumed; --set dtype=bfloat16 says another"
+_NO_DTYPE = "the config states no dtype: assumed float32; change it with --set dtype=bfloat16"
 
 
 def _quantiser(values: Mapping[str, Any], dtype: str | None) -> tuple[Quantiser | None, tuple[str, ...]]:
@@ -125,7 +125,7 @@ def _has_dtype(values: Mapping[str, Any]) -> bool:
 def _unknown(quantisation: Mapping[str, Any], missing: str, dtype: str) -> str:
     method = quantisation.get("quant_method")
     by = f" by {quoted(method)}" if isinstance(method, str) else ""
-    return f"the config says that weights are quantised{by}, and {missing}: they are counted in {dtype}"
+    return f"the config says that weights are quantised{by}, but {missing}: they are counted in {dtype}"
 
 
 def _experts_apart(ledger: Ledger, values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> bool:
@@ -155,7 +155,7 @@ def _packed(ledger: Ledger, quantiser: Quantiser, *, fused: bool) -> Ledger:
     packed = [entry for entry in entries if entry.packed is not None]
     if not packed:
         return ledger.with_notes(
-            f"the config says that weights are quantised ({quantiser.method}), and none of its modules is"
+            f"the config says that weights are quantised ({quantiser.method}), but excludes all modules"
         )
     size = sum(int(entry.bytes) * int(entry.copies) for entry in entries)
     stored = (sum(int(elements) * int(entry.copies) for entry, elements in held), size)
@@ -164,8 +164,9 @@ def _packed(ledger: Ledger, quantiser: Quantiser, *, fused: bool) -> Ledger:
     dtypes = ", ".join(dict.fromkeys(entry.dtype for entry in packed if not entry.buffer))
     return ledger.with_notes(
         f"{KEY} ({quantiser.method}): {counted:,} of {ledger.total:,} parameters are packed in {dtypes},"
-        f" {sum(int(entry.bytes) * int(entry.copies) for entry in packed):,} bytes with their scales; {size:,} bytes in all",
-        *(f"{KEY} lists {quoted(one, most=80)}, which is not read as a pattern" for one in quantiser.unread[:3]),
+        f" {sum(int(entry.bytes) * int(entry.copies) for entry in packed):,} bytes with scales; {size:,}"
+        " bytes in total",
+        *(f"{KEY} lists {quoted(one, most=80)}, which is not a supported pattern" for one in quantiser.unread[:3]),
     )
 
 

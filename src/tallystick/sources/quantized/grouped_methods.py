@@ -29,7 +29,7 @@ def compressed_tensors(quantization: Mapping[str, Any], dtype: str) -> Quantiser
         form = str(group.get("format") or quantization.get("format") or "")
         schemes.append((_targets(group), _of_weights(group["weights"], form, group.get("input_activations"), dtype)))
     if not schemes:
-        raise Unstated("no group of it says anything of weights")
+        raise Unstated("none of its groups quantises weights")
     return Quantiser("compressed-tensors", schemes, kept(quantization, "ignore"), head=True)
 
 
@@ -71,7 +71,7 @@ def _of_weights(weights: Mapping[str, Any], form: str, inputs: Any, dtype: str) 
                 *([StoredPart("weight_g_idx", "int32", (inputs,))] if ordered else []),
             ],
         )
-    raise Unstated(f"a group of it has {bits} bits of type {kind} in the format {form!r}"[:100])
+    raise Unstated(f"one of its groups has {bits} bits of type {kind} in the format {form!r}"[:100])
 
 
 def _scales(weights: Mapping[str, Any], strategy: object, group: Any) -> Callable[[int, int], tuple[int, ...]]:
@@ -84,7 +84,7 @@ def _scales(weights: Mapping[str, Any], strategy: object, group: Any) -> Callabl
         return lambda out, inputs: (out, -(-inputs // group))
     if strategy in (None, "tensor"):
         return lambda *_: (1,)
-    raise Unstated(f"a group of it has the strategy {str(strategy)[:20]} and the group size {str(group)[:20]}")
+    raise Unstated(f"one of its groups has the strategy {str(strategy)[:20]} and the group size {str(group)[:20]}")
 
 
 def modelopt(quantization: Mapping[str, Any], dtype: str) -> Quantiser:

@@ -43,7 +43,7 @@ def quantiser_of(quantization: Mapping[str, Any], dtype: str | None) -> Quantise
     method = _method(quantization)
     reader = _READERS.get(method)
     if reader is None:
-        raise Unstated("its layout is not known from a config alone")
+        raise Unstated("its layout is unknown without the weights")
     return reader({**quantization, "quant_method": method}, dtype or _DTYPE.get(method, "bfloat16"))._replace(
         dtype=_DTYPE.get(method, "bfloat16")
     )
@@ -98,7 +98,7 @@ def _bitsandbytes(config: Mapping[str, Any], dtype: str) -> Quantiser:
             raise Unstated(f"bnb_4bit_quant_type is {str(kind)[:20]}")
         scheme = blocks_of_64(kind, nested=config.get("bnb_4bit_use_double_quant") is True)
     else:
-        raise Unstated("it says neither load_in_4bit nor load_in_8bit")
+        raise Unstated("it sets neither load_in_4bit nor load_in_8bit")
     skipped = "llm_int8_skip_modules"
     return Quantiser("bitsandbytes", [(None, scheme)], kept(config, skipped), head=lists(config, skipped), linear=True)
 
@@ -169,7 +169,7 @@ def _of_hqq(config: Mapping[str, Any], dtype: str) -> Quantiser:
     if whole:
         schemes.append((None, _in_hqq(whole, dtype)))
     if not schemes:
-        raise Unstated("it says no nbits")
+        raise Unstated("it lacks nbits")
     skipped = config.get("skip_modules") or []
     return Quantiser("HQQ", schemes, kept({"kept": ["lm_head", *flat(skipped)]}, "kept"), linear=True)
 
@@ -202,7 +202,7 @@ def _quanto(config: Mapping[str, Any], dtype: str) -> Quantiser:
 
 def _bitnet(config: Mapping[str, Any], dtype: str) -> Quantiser:
     if config.get("quantization_mode") == "online":
-        raise Unstated("its weights are stored as they are, and quantised as they are used")
+        raise Unstated("its weights are stored unquantised, and quantised at run time")
     scheme = Scheme(
         "int2",
         lambda out, inputs: [

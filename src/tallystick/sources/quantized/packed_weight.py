@@ -44,7 +44,7 @@ class PackedWeight:
             BadInput: if the part is missing, or has another number of dimensions.
         """
         if not self.has(ending):
-            raise BadInput(f"{self.named('')} is packed, and {self.named(ending)} is not there", code="incomplete")
+            raise BadInput(f"{self.named('')} is packed, but {self.named(ending)} is missing", code="incomplete")
         shape = self._tensors[self.stem + ending][2]
         if dimensions not in (None, len(shape)):
             self.contradiction(ending)
@@ -74,7 +74,7 @@ class PackedWeight:
         parts = [f"{self.named(one)} of shape {self._tensors[self.stem + one][2]}" for one in endings]
         what = "cannot belong to one packed weight" if len(parts) > 1 else "cannot belong to a packed weight"
         raise BadInput(
-            f"{' and '.join(parts)} {what}: the file is broken, or packed otherwise than its names say",
+            f"{' and '.join(parts)} {what}: the file is broken, or its names are misleading",
             code="malformed",
         )
 

@@ -95,7 +95,7 @@ def size_of(quantization: Mapping[str, Any]) -> int:
     """
     group = group_of(quantization)
     if group is None:
-        raise Unstated("it says no group_size")
+        raise Unstated("it lacks group_size")
     return group
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-_ELSEWHERE = "FSDP holds the values in one flat parameter, of which this process has a part"
+_ELSEWHERE = "FSDP holds the values in a flat parameter, and this process has only a shard"
 
 
 def is_flat(parameter: torch.Tensor) -> bool:

@@ -138,12 +138,10 @@ def ledger_of_facts(
     notes += _untied_notes(entries, facts.meant, facts.registered)
     notes += active_note(entries)
     if facts.unsaved:
-        notes.append(f"{facts.unsaved:,} elements more are in buffers that a state dict leaves out")
+        notes.append(f"{facts.unsaved:,} more elements are in non-persistent buffers")
     if facts.uncounted:
         size, named = sum(facts.uncounted.values()), "; ".join(list(facts.uncounted)[:3])
-        notes.append(
-            f"{size:,} elements in the state dict are neither parameters nor buffers, and are not counted: {named}"
-        )
+        notes.append(f"{size:,} elements of the state dict are neither parameters nor buffers, so not counted: {named}")
     model = described.model if described else ModelDescription()
     return Ledger(
         tuple(entries),
@@ -172,7 +170,7 @@ def _entries(found: list[FoundTensor]) -> list[Entry]:
         storage, unique = taken[position]
         dtype = str(item.tensor.dtype).removeprefix("torch.")
         if dtype not in BITS:
-            raise BadInput(f"{item.name} has the dtype {dtype}, whose size is not known", code="unsupported")
+            raise BadInput(f"{item.name} has the dtype {dtype}, whose size is unknown", code="unsupported")
         entries.append(
             Entry(
                 name=item.name,
@@ -253,7 +251,8 @@ def _untied_notes(entries: Sequence[Entry], meant: Sequence[tuple[str, ...]] | N
         return [_apart_note(embedding, head) for embedding, head in pairs if embedding.storage != head.storage]
     alone = len(meant) == 1
     return [
-        f"{name} is no longer tied to {first}, though the config says so: +{by_name[name].unique:,};"
+        f"{name} is no longer tied to {first}, but the config says it should be"
+        f" (+{by_name[name].unique:,}). Fix:"
         f" {_way_back(by_name[first], by_name[name], alone=alone, registered=registered)}"
         for first, *rest in meant
         for name in rest
@@ -269,7 +268,7 @@ def _way_back(first: Entry, other: Entry, *, alone: bool, registered: str) -> st
         return packed_before(packed[0])
     if first.shape != other.shape:
         return one_shape_first([first.shape, other.shape], call)
-    return tied_before(registered, call) if registered else f"{call} ties it back"
+    return tied_before(registered, call) if registered else f"{call}"
 
 
 def _apart_note(embedding: Entry, head: Entry) -> str:
@@ -277,4 +276,4 @@ def _apart_note(embedding: Entry, head: Entry) -> str:
     if head.shape in (embedding.shape, embedding.shape[::-1]):
         return f"{head.name} is not tied to {embedding.name}; tied, the model has {head.unique:,} fewer"
     shapes = f"{head.name} {tuple(map(int, head.shape))} and {embedding.name} {tuple(map(int, embedding.shape))}"
-    return f"{shapes} have different shapes, and cannot be tied: one of them was resized alone"
+    return f"{shapes} have different shapes, so they cannot be tied: only one of them was resized"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-_PACKED = "one is quantised, and its values are not compared"
+_PACKED = "one is quantised, so its values are not compared"
 _MOST_DEEP = 8  # levels of nested lists and objects
 EXTRA_STATE = "_extra_state"  # torch's key for the result of get_extra_state()
 

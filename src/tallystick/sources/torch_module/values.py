@@ -43,7 +43,7 @@ class LiveValues:
         """
         first, second = self._tensors.get(one), self._tensors.get(other)
         if first is None or second is None:
-            return Compared("unknown", "the model that was counted is no more")
+            return Compared("unknown", "the counted model no longer exists")
         return compare(first, second)
 
     def duplicates(self) -> Iterator[tuple[str, ...]]:
@@ -148,7 +148,7 @@ def _foreign(tensor: torch.Tensor) -> str | None:
         return "a lazy parameter has neither shape nor values before the first forward pass"
     kind = type(tensor).__name__
     if kind not in _PLAIN and not tensor.is_floating_point() and not parts_of(tensor).layout:
-        return f"a {kind} holds packed values, whose scales are kept elsewhere"
+        return f"a {kind} holds packed values without their scales"
     return None
 
 
@@ -160,11 +160,11 @@ def _absent(parts: PlainTensors) -> str | None:
     if any(part.is_meta for part in parts.tensors):
         return "the meta device holds no values"
     if hasattr(parts.tensors[0], "ds_id") and not parts.tensors[0].numel():
-        return "DeepSpeed ZeRO-3 holds the values in pieces: gather them first"
+        return "DeepSpeed ZeRO-3 shards the values: gather them first"
     if not any(part.numel() for part in parts.tensors):
-        return "this process holds no element of them"
+        return "this process holds none of their elements"
     if any(is_freed(part) for part in parts.tensors):
-        return "the memory of the values is given back for now, as sharding does between uses"
+        return "the values are freed for now, as sharding does between uses"
     return None
 
 

@@ -168,9 +168,7 @@ def _needs_hub(values: Mapping[str, Any]) -> str:
         ((key, value) for key, value in _flat(values) if key.endswith("backbone") and isinstance(value, str)), None
     )
     what = f"{named[0]} names {quoted(named[1])}, which" if named else "it names what"
-    return (
-        f"{what} transformers would ask the hub for; a config on this machine reaches no network: state backbone_config"
-    )
+    return f"{what} transformers would fetch from the hub; local configs never use the network: state backbone_config"
 
 
 def _flat(values: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
@@ -192,7 +190,7 @@ def _refuse_too_many(values: Mapping[str, Any], source: str, within: str = "") -
             )
         elif str(key).endswith(("layer", "layers")) and isinstance(value, int) and value > MOST_LAYERS:
             raise BadInput(
-                f"{source}: {within}{key} is {shown(value)}, too many for transformers to build one by one",
+                f"{source}: {within}{key} is {shown(value)}, too many for transformers to build",
                 code="too-large",
             )
 
@@ -276,7 +274,7 @@ def _not_without_end(source: str, most: int) -> Iterator[None]:
         built += 1
         if built > most:
             raise BadInput(
-                f"{source}: transformers would build more than {most:,} modules and parameters for it", code="too-large"
+                f"{source}: transformers would build more than {most:,} modules and parameters", code="too-large"
             )
 
     hooks = [module.register_module_module_registration_hook(count)]

@@ -85,7 +85,7 @@ def language_by_transformers(
     classes, values = classes_of({**values, **overrides}), with_dtype(values)
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes, language=True)
     entries = tuple(entry for entry in ledger_of_facts(built.facts).rolled if entry.name in (built.language or ()))
-    note = f"the language part alone of {built.facts.class_name}, which transformers built on the meta device"
+    note = f"language part only, of {built.facts.class_name}, which transformers built on the meta device"
     return Ledger(entries, source=source, kind="config", notes=(note,), model=ModelDescription(model_type))
 
 
@@ -185,7 +185,7 @@ def _ask(question: str, *, model_type: str, **arguments: Any) -> Any:
             return getattr(build, question)(model_type=model_type, **arguments)
     except Refused as refused:
         raise BadInput(
-            f"{model_type} would {refused} as it is built, which no config may make it do", code="unsafe"
+            f"{model_type} would {refused} during its construction, which configs may not cause", code="unsafe"
         ) from None
     finally:
         logging.set_verbosity(verbosity)

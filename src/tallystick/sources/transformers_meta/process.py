@@ -62,7 +62,7 @@ def ask(question: str, **arguments: Any) -> Any:
     except RecursionError:
         raise BadInput(f"{source} is nested too deeply to be a config", code="too-large") from None
     except ValueError as error:  # an integer of thousands of digits
-        raise BadInput(f"{source} holds what no config.json can hold: {error}", code="bad-value") from None
+        raise BadInput(f"{source} holds a value that JSON cannot represent: {error}", code="bad-value") from None
     with _turn:
         reply = _running().ask(message)
     if "bug" in reply:
@@ -78,7 +78,7 @@ def _plain(value: object) -> Any:
         return item()
     if type(value).__module__ == "torch":  # a torch dtype
         return str(value).removeprefix("torch.")
-    raise BadInput(f"{shown(value)} is no value that a config.json can hold", code="bad-value")
+    raise BadInput(f"{shown(value)} is not a value that JSON can represent", code="bad-value")
 
 
 # -- the process that asks ------------------------------------------------------------------------
@@ -145,8 +145,8 @@ class _Builder:
     def _why(self) -> str:
         code = self._process.returncode
         if self._late or code == -getattr(signal, "SIGXCPU", 0):
-            return f"transformers takes more than {WAIT if self._late else SECONDS} seconds to build it"
-        return f"the process in which transformers builds it ended with code {code}"
+            return f"transformers needs more than {WAIT if self._late else SECONDS} seconds to build it"
+        return f"the process that builds it with transformers exited with code {code}"
 
 
 _turn = threading.Lock()
@@ -223,9 +223,9 @@ def _reply(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
     except BadInput as error:
         return {"error": str(error), "code": error.code}
     except Refused as refused:
-        code, why = "unsafe", f"transformers would {refused} to build it; nothing in a config may make it do so"
+        code, why = "unsafe", f"transformers would {refused} to build it, which configs may not cause"
     except MemoryError:
-        code, why = "too-large", f"transformers takes more than {MEMORY:,} bytes of memory to build it"
+        code, why = "too-large", f"transformers needs more than {MEMORY:,} bytes of memory to build it"
     except RecursionError:
         why = f"{arguments.get('source', 'transformers')} is nested too deeply to be a config"
         return {"error": why, "code": "too-large"}

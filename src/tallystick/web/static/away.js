@@ -37,8 +37,8 @@ export function showAway(place, names, answers, csv, copy) {
     };
     const picture = () => document.querySelector(`#${name} svg.picture`);
     const buttons = [
-      button("Copy the command", () => copy(answer.command)),
-      button("Copy the Python", () => copy(answer.python)),
+      button("Copy command", () => copy(answer.command)),
+      button("Copy Python", () => copy(answer.python)),
       button("JSON", () => download(`${name}.json`, "application/json", JSON.stringify(answer.answer, null, 2))),
     ];
     if (name === "count") buttons.push(button("CSV", async () => download("count.csv", "text/csv", await csv())));

@@ -1,12 +1,12 @@
 // Sliders for config keys, and fields for run options. The server defines the sliders and their ranges.
 
 const RUN = [ // key, label, and the only mode that has it
-  ["mode", "mode"], ["dtype", "weights in"], ["batch", "batch"], ["sequence", "sequence"],
-  ["kv_dtype", "cache in", "inference"], ["attention", "attention"],
-  ["optimizer", "optimizer", "training"], ["precision", "precision", "training"], ["recompute", "recompute", "training"],
-  ["loss", "loss", "training"], ["lora", "LoRA rank", "training"], ["dp", "data parallel ranks", "training"],
-  ["zero", "ZeRO stage", "training"], ["tp", "tensor parallel ranks"], ["pp", "pipeline stages"],
-  ["ep", "expert parallel ranks"], ["device", "device"],
+  ["mode", "mode"], ["dtype", "weight dtype"], ["batch", "batch size"], ["sequence", "sequence length"],
+  ["kv_dtype", "KV cache dtype", "inference"], ["attention", "attention"],
+  ["optimizer", "optimizer", "training"], ["precision", "precision", "training"], ["recompute", "activation checkpointing", "training"],
+  ["loss", "loss", "training"], ["lora", "LoRA rank", "training"], ["dp", "data-parallel ranks", "training"],
+  ["zero", "ZeRO stage", "training"], ["tp", "tensor-parallel ranks"], ["pp", "pipeline stages"],
+  ["ep", "expert-parallel ranks"], ["device", "device"],
 ];
 
 export function element(name, attributes = {}, ...inner) {
@@ -24,7 +24,7 @@ export function showSizes(place, controls, change) {
     place.replaceChildren(...controls.map((one) => row(one, change)));
   }
   for (const one of controls) place.querySelector(`[data-key="${CSS.escape(one.key)}"]`).update(one);
-  if (!controls.length) place.replaceChildren(element("p", { class: "note" }, "A checkpoint has no sizes to move; a config has."));
+  if (!controls.length) place.replaceChildren(element("p", { class: "note" }, "Sliders need a config; this is a checkpoint."));
 }
 
 function row(control, change) {

@@ -143,10 +143,12 @@ function listen() {
   submit("claims", () => { state.claim = at("claim").value.trim(); refresh(); });
   submit("texts", () => { state.text = at("text").value.trim() ? at("text").value : ""; refresh(); });
   click("link", () => copy(location.origin + location.pathname + fragment()));
-  document.addEventListener("pointermove", (event) => {
-    const title = event.target.closest?.("svg.picture rect")?.querySelector("title");
-    if (title) at("pointed").textContent = title.textContent;
-  });
+  for (const kind of ["pointermove", "pointerdown"]) { // a tap does not move
+    document.addEventListener(kind, (event) => {
+      const title = event.target.closest?.("svg.picture rect")?.querySelector("title");
+      if (title) at("pointed").textContent = title.textContent;
+    });
+  }
   for (const kind of ["dragover", "dragleave", "drop"]) {
     document.addEventListener(kind, (event) => {
       event.preventDefault();
@@ -166,7 +168,7 @@ if (matchMedia("(max-width: 860px)").matches) for (const id of ["sizes", "runnin
 fill();
 listen();
 if (state.model.file && !("config" in state.model || "header" in state.model)) {
-  complain(`The link holds no header as long as that of ${state.model.file}: drop the file here again.`);
+  complain(`${state.model.file} is too large to put in a link; drop the file again.`);
 } else {
   await refresh();
 }

@@ -7,8 +7,8 @@ export async function modelOf(file, start) {
     if (file.size < LENGTH_BYTES) throw new Error(`${file.name} is too short to be a safetensors file.`);
     const first = await file.slice(0, LENGTH_BYTES).arrayBuffer();
     const length = Number(new DataView(first).getBigUint64(0, true));
-    if (length > file.size - LENGTH_BYTES) throw new Error(`${file.name} is truncated, or no safetensors file.`);
-    if (length > start.most_bytes / 2) throw new Error(`${file.name}: its header is too long for the page; name it on the command line.`);
+    if (length > file.size - LENGTH_BYTES) throw new Error(`${file.name} is truncated, or not a safetensors file.`);
+    if (length > start.most_bytes / 2) throw new Error(`${file.name}: the header is too long for the page; use the command line.`);
     const header = await file.slice(LENGTH_BYTES, LENGTH_BYTES + length).text();
     return { header, bytes: file.size - LENGTH_BYTES - length, file: file.name };
   }
@@ -22,5 +22,5 @@ export function pasted(text, start) {
 }
 
 function tooLong(what, size, start) {
-  return `${what} has ${size.toLocaleString("en")} characters, more than the ${start.most_config.toLocaleString("en")} of a config: it was not read.`;
+  return `${what} has ${size.toLocaleString("en")} characters, more than the ${start.most_config.toLocaleString("en")} allowed for a config.`;
 }

@@ -10,16 +10,16 @@ const LONGEST_TEXT = 50_000; // characters of a derivation in a link
 
 export function restore(fragment) {
   if (fragment.length < 2) return false;
-  let told;
+  let linked;
   try {
-    told = JSON.parse(decodeURIComponent(fragment.slice(1)));
+    linked = JSON.parse(decodeURIComponent(fragment.slice(1)));
   } catch {
     return false;
   }
-  if (told?.model === undefined) return false;
+  if (linked?.model === undefined) return false;
   for (const key of Object.keys(state)) {
     const kind = key === "other" ? "object" : typeof state[key];
-    if (typeof told[key] === kind && (told[key] !== null || key === "other")) state[key] = told[key];
+    if (typeof linked[key] === kind && (linked[key] !== null || key === "other")) state[key] = linked[key];
   }
   return true;
 }
@@ -44,7 +44,7 @@ export async function ask(wanted, width) {
   try {
     reply = await fetch("answers", { method: "POST", body, headers: { "content-type": "application/json" } });
   } catch {
-    return { error: "The server has ended: start tallystick explore again." };
+    return { error: "The server has stopped: start tallystick explore again." };
   }
   return reply.ok ? reply.json() : { error: await reply.text() };
 }
