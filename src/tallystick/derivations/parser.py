@@ -69,6 +69,10 @@ _COUNTED = {
 }
 
 _ARROWS = frozenset(["->", "=>", "-->", "→"])
+# Signs and names of functions, which have no value here: √128, sqrt(3072), log2(50257).
+_FUNCTIONS = frozenset(
+    ["√", "∛", "sqrt", "\\sqrt", "log", "log2", "log10", "ln", "exp", "floor", "ceil", "round", "min", "max", "mod", "softmax"]
+)
 
 _JOINS = frozenset(
     [
@@ -150,7 +154,7 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
             found += _words(line, match, known)
         else:
             found.append(_mark(line, position))
-            if found[-1].text in ("~", "≈") and len(found) > 1 and found[-2].kind in ("open", "operator", "relation"):
+            if found[-1].text in ("~", "≈") and len(found) > 1 and _marks(found):
                 mark, before = found.pop(), found.pop()  # "× ~7.1M" marks a rounded number, not a relation
                 found.append(before._replace(text="≈", end=mark.end) if before.kind == "relation" else before)
                 position = mark.end
@@ -160,6 +164,20 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
         if depth > MOST_NESTED:
             raise _too_deep()
     return found
+
+
+def _marks(found: Sequence[Token]) -> bool:
+    """Return whether the last token, ``~`` or ``≈``, marks the next number as rounded.
+
+    It follows an opening parenthesis, an operator or a relation, or words in parentheses:
+    "(remaining ~0.5B is the head)".
+    """
+    place = len(found) - 2
+    if found[place].kind in ("open", "operator", "relation"):
+        return True
+    while place and found[place].kind == "word":
+        place -= 1
+    return place < len(found) - 2 and found[place].kind == "open"
 
 
 def _too_deep() -> BadInput:
@@ -296,7 +314,7 @@ def is_unit(token: Token) -> bool:
 def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str]) -> bool:
     """Return whether `pieces[start:end]` is certainly the whole expression.
 
-    No operator precedes it, and its only words are known names, units and labels. A label precedes
+    No operator or function precedes it, and its only words are known names, units and labels. A label precedes
     an addend ("+ final norm 1,536"), a unit follows a number ("12 layers"). Remarks in parentheses
     are ignored.
     """
@@ -308,6 +326,8 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
     while before and pieces[before - 1].kind == "word" and start - before < MOST_WORDS:
         before -= 1
     if before and before < start and pieces[before - 1].kind == "operator":
+        return False
+    if start and pieces[start - 1].text.rpartition(".")[2].lower() in _FUNCTIONS:
         return False
     if before and before < start and pieces[before - 1].kind == "number" and _MATRICES.fullmatch(pieces[before].text):
         return False  # "3 matrices d × 4d" may be all three

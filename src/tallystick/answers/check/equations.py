@@ -9,7 +9,15 @@ from fractions import Fraction
 from itertools import accumulate, islice, pairwise, product
 
 from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
-from tallystick.answers.check.claims import Claim, Equation, as_number, is_total, is_whole, measures
+from tallystick.answers.check.claims import (
+    Claim,
+    Equation,
+    as_number,
+    counts_no_parameters,
+    is_total,
+    is_whole,
+    measures,
+)
 from tallystick.answers.check.labels import KINDS, layers_of, tags_of
 from tallystick.answers.check.misfit import misfit
 from tallystick.answers.check.quantities import Quantities, Quantity
@@ -197,7 +205,8 @@ class Judge:
         if isinstance(first, Name):
             origin = self.origin.get(first.name)
             claim = None if origin is None else self.claims[origin]
-            anew = claim is None or claim.defines or isinstance(found[1].expression, Operation)
+            value = found[1].expression
+            anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other_size(value, claim.stated)
             config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
             if (origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew:
                 return found[1:]
@@ -244,8 +253,8 @@ class Judge:
         self.readings.forget()
 
     def _claim(self, sides: Sides, *, asides: bool, right: bool) -> Claim:
-        exact = (side for side in reversed(sides) if is_whole(side.expression) and not side.loose)
-        chosen = next(exact, sides[-1])
+        exact = [side for side in reversed(sides) if is_whole(side.expression)]
+        chosen = next((side for side in exact if not side.loose), _longest(exact) or sides[-1])
         side = chosen.expression
         stated = self.readings.value(side, asides).exact
         computed = next((one.expression for one in sides if isinstance(one.expression, Operation)), None)
@@ -302,14 +311,20 @@ class Judge:
 
     def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
         """Return the model's quantity with this number: exactly, or within its rounding."""
-        if self.quantities is None or claim.defines or (claim.expression is None and claim.stated < LEAST_REFERENCE):
+        size = claim.expression is None and claim.stated < LEAST_REFERENCE
+        if self.quantities is None or size or (claim.defines and not is_total(statement)):
+            return None
+        if counts_no_parameters(statement, claim.stated):
             return None
         labels = statement.labels
         found = self.quantities.best(claim.true, labels, _factors(claim.term), self.matched)
         spread = claim.term.spread if claim.term else Fraction(0)
         if found is None and (spread or claim.is_rounded):
             width = max(spread, (claim.written.high - claim.written.low) / 2)
-            found = self.quantities.stated(Value(claim.true, claim.true - width, claim.true + width), labels)
+            near = Value(claim.true, claim.true - width, claim.true + width)
+            if is_total(statement):
+                found = self.quantities.whole_model(near) or self.quantities.whole_model(claim.written)
+            found = found or self.quantities.stated(near, labels)
         self.matched.add(found)
         return found
 
@@ -529,7 +544,7 @@ class Judge:
 
     def _alone(self, statement: Statement, claim: Claim) -> None:
         """Record a lone labelled number as right if the model has that number for the label."""
-        if self.quantities is None or claim.defines or measures(statement):
+        if self.quantities is None or claim.defines or measures(statement) or counts_no_parameters(statement, claim.stated):
             return
         labels = statement.labels
         claim.match = self.quantities.whole_model(claim.written) if is_total(statement) else None
@@ -552,6 +567,22 @@ class Judge:
             return []
         lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
+
+
+def _longest(sides: Sequence[Side]) -> Side | None:
+    """Return the number with the most digits before its trailing zeros, or None."""
+    return max(reversed(sides), key=lambda side: len(str(_value(side)).rstrip("0")), default=None)
+
+
+def _value(side: Side) -> Fraction:
+    return side.expression.value if isinstance(side.expression, Number) else Fraction(0)
+
+
+def _is_other_size(value: Expression, before: Fraction) -> bool:
+    """Return whether a number is a size unlike the one before: "d_ff = 11008" of the next model."""
+    if not isinstance(value, Number) or value.value >= LEAST_FAR:
+        return False
+    return abs(value.value - before) * NEAR_SUM > before
 
 
 def _margin(line: str) -> int:

@@ -154,16 +154,20 @@ class Quantities:
             number: the stated value, with its bounds.
             labels: texts that may name the quantity, nearest first.
         """
-        about = next((tags for label in labels if (tags := tags_of(label)) - KINDS), tags_of(labels[0]))
-        if not about or number.high - number.low > VAGUE * abs(number.exact):
+        if number.high - number.low > VAGUE * abs(number.exact):
             return None
-        found = [
-            quantity
-            for quantity in self.all
-            if number.low <= quantity.parameters <= number.high
-            and (quantity.component & about or not (quantity.component or about - KINDS))
-        ]
-        return max(found, key=lambda quantity: fit(quantity, labels), default=None)
+        said = [tags for label in labels if (tags := tags_of(label))]
+        # "12 layers" under "Norms" are whole layers, if their number fits.
+        for about in [*said[:1], *(tags for tags in said[1:] if tags - KINDS)]:
+            found = [
+                quantity
+                for quantity in self.all
+                if number.low <= quantity.parameters <= number.high
+                and (quantity.component & about or not (quantity.component or about - KINDS))
+            ]
+            if found or about - KINDS:
+                return max(found, key=lambda quantity: fit(quantity, labels), default=None)
+        return None
 
     def whole_model(self, number: Value) -> Quantity | None:
         """Return the whole model if the number of a total fits it, else None."""
@@ -223,6 +227,7 @@ class Quantities:
         self._add("MLP", roles.get("mlp", set()), {"mlp"})
         self._add("experts", roles.get("experts", set()), {"experts"})
         self._experts(roles.get("experts", set()))
+        self._add("shared experts", {place for place, atom in enumerate(atoms) if "shared" in atom.name}, {"experts", "shared"})
         self._add("router", roles.get("router", set()), {"router"})
         for tags, words in (
             ("o", NAMED["o"]), ("q k v", NAMED["qkv"]), ("q", NAMED["q"]), ("k", NAMED["k"]), ("v", NAMED["v"]),
