@@ -19,19 +19,10 @@ from tallystick.core.budget import OverBudget, current
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, alone, evaluate
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
 from tallystick.derivations.markup import readable
-from tallystick.derivations.parser import (
-    Token,
-    computes,
-    goes_on,
-    is_sure,
-    is_variable,
-    prefix,
-    suffix,
-    tokens,
-    unit_of,
-    writes_dots,
-)
+from tallystick.derivations.parser import prefix, suffix
+from tallystick.derivations.phrases import computes, goes_on, is_sure, is_variable, unit_of
 from tallystick.derivations.statements import BOUND, TOTAL, Derivation, Side, Statement, Unread
+from tallystick.derivations.tokens import Token, tokens, writes_dots
 from tallystick.errors import BadInput
 from tallystick.files.local import open_regular
 
@@ -268,17 +259,13 @@ class _Reader:
             about = following > cut + 2 and pieces[cut + 1].text.lower() in ABOUT  # "= about 38.6M"
             loose = about or pieces[cut].text in ("≈", "~", "~=")
             segment = pieces[cut + 1 + about : following]
-            found, plus = prefix(segment, self.known), 0
-            if found is not None and following < len(pieces) and self._is_name(segment[found[1] - 1]):
-                found = found[0], found[1] - 1  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
+            found, plus = self._first(segment, last=following == len(pieces))
             late = suffix(segment, self.known) if found is None and following < len(pieces) else None
             # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
             if late is not None and isinstance(late[0], Operation):
-                self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                self._end(line, text, begin, end)
                 begin = self._begin(line, text, segment, label)
                 continue
-            if found is None and (plus := _plus_words(segment)):
-                found = prefix(segment[:plus], self.known)
             if found is not None:
                 read = segment[: found[1]]
                 end = found[1] if following < len(pieces) else _numbers_end(read)
@@ -295,22 +282,39 @@ class _Reader:
             if isinstance(more, Operation) and more.symbols[-1] == "(+":  # "= 589,824 (+768 biases) = 590,592"
                 begin.sides[-1:] = [begin.sides[-1]._replace(expression=_without_last(more))]
                 if following < len(pieces):
-                    self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                    self._end(line, text, begin, end)
                     begin = _Beginning(begin.label, "", [Side(more)], segment[0].start)
                     continue
             if found is not None and found[1] == plus:  # "≈ 85M + embeddings ≈ 110M" is not 85M
-                self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                self._end(line, text, begin, end)
                 # "Total: … ≈ 6.6B + norms ≈ 7B" has its total before the plus sign.
                 words = "" if TOTAL.search(begin.label) else text[segment[plus].end : segment[-1].end]
                 begin = _Beginning(words, "", [], segment[plus].start, goes_on=begin.label or " ")
                 continue
             if following == len(pieces) or found is None or found[1] == len(segment):
                 continue
-            self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+            self._end(line, text, begin, end)
             begin = self._begin(line, text, segment[found[1] :], label)
-        words = begin.goes_on if begin.goes_on and len(begin.sides) > 1 else begin.label
         if begin.sides and _TOTAL_BEHIND.match(text, end):  # "85M + 39M = 124M in total"
-            words = "total" if begin.goes_on else f"{words} total"
+            begin = begin._replace(label="total" if begin.goes_on else f"{begin.label} total")
+        self._end(line, text, begin, end)
+
+    def _first(self, segment: Sequence[Token], *, last: bool) -> tuple[tuple[Expression, int] | None, int]:
+        """Return the expression that a segment between two relations begins with, and its end.
+
+        The second value is the place of a plus sign after it with only words behind, or 0.
+        """
+        found = prefix(segment, self.known)
+        if found is not None and not last and self._is_name(segment[found[1] - 1]):
+            return (found[0], found[1] - 1), 0  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
+        if found is None and (plus := _plus_words(segment)):
+            return prefix(segment[:plus], self.known), plus
+        return found, 0
+
+    def _end(self, line: Line, text: str, begin: _Beginning, end: int) -> None:
+        """Add the chain that ends here."""
+        summed = begin.goes_on and len(begin.sides) > 1  # its result is named by the chain before
+        words = begin.goes_on if summed else begin.label
         self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
 
     def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
@@ -435,7 +439,9 @@ class _Reader:
                 product = _several(product, int(times[1]), number)  # "Router × 3 (1,536 × 28)   129,024"
             if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
                 product = Side(how)
-            if product is None and (how := self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)):
+            if product is None and (
+                how := self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)
+            ):
                 product = Side(how)
             sides = [Side(number, loose=pieces[0].kind != "number")]
             if product is not None:
@@ -549,7 +555,9 @@ def _adds_up(pieces: Sequence[Token], number: Number) -> bool:
     Example: "about 85 million, plus about 39 million of the embeddings, in total 124 million".
     """
     numbers = [piece.number for piece in pieces if piece.number is not None and piece.number.value >= LEAST_SUM]
-    sums = list(accumulate(reversed(numbers), lambda one, other: Number(one.value + other.value, one.unit + other.unit)))
+    sums = list(
+        accumulate(reversed(numbers), lambda one, other: Number(one.value + other.value, one.unit + other.unit))
+    )
     return any(abs(one.value - number.value) <= (one.unit + number.unit) / 2 for one in sums[1:])
 
 

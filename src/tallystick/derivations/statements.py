@@ -35,7 +35,8 @@ BOUND = re.compile(
 )
 
 _COUNTED = re.compile(
-    r"\s*\d{1,3} ?(?:[^\W\d_]+ )?(?:layers|blocks|schichten|couches|capas|camadas|сло[её]в|层|層|층)(?=\W)", re.IGNORECASE
+    r"\s*\d{1,3} ?(?:[^\W\d_]+ )?(?:layers|blocks|schichten|couches|capas|camadas|сло[её]в|层|層|층)(?=\W)",
+    re.IGNORECASE,
 )
 
 # Patterns that describe a column of addends above its sum.

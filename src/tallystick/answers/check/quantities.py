@@ -227,7 +227,11 @@ class Quantities:
         self._add("MLP", roles.get("mlp", set()), {"mlp"})
         self._add("experts", roles.get("experts", set()), {"experts"})
         self._experts(roles.get("experts", set()))
-        self._add("shared experts", {place for place, atom in enumerate(atoms) if "shared" in atom.name}, {"experts", "shared"})
+        self._add(
+            "shared experts",
+            {place for place, atom in enumerate(atoms) if "shared" in atom.name},
+            {"experts", "shared"},
+        )
         self._add("router", roles.get("router", set()), {"router"})
         for tags, words in (
             ("o", NAMED["o"]), ("q k v", NAMED["qkv"]), ("q", NAMED["q"]), ("k", NAMED["k"]), ("v", NAMED["v"]),

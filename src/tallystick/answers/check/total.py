@@ -8,9 +8,10 @@ from fractions import Fraction
 from math import log2
 
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
-from tallystick.answers.check.equations import MOST_COUNTED, Judge
+from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import KINDS, layers_of, tags_of
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, names_in, symbolic
+from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate
 from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
@@ -42,7 +43,7 @@ def whole(judge: Judge) -> int | None:
         if claim is not None
         and not measures(statement)
         and claim.stated >= 1  # 70% is a share
-        and not (symbolic(claim.side) and judge.origin.keys().isdisjoint(names_in(claim.side)))
+        and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, statement, claim, collected)
     }
     sections = {
