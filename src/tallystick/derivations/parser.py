@@ -279,6 +279,8 @@ def _scientific(left: Expression, right: Expression) -> Number | None:
             return None  # 12 × 10²
         if isinstance(base, Number) and base.value == 10 and isinstance(exponent, Number) and exponent.unit == 1:
             if exponent.value > MOST_DIGITS:
-                raise BadInput(f"a number of more than {MOST_DIGITS} digits: no count of parameters", code="too-large")
+                raise BadInput(
+                    f"has a number of over {MOST_DIGITS} digits, too long for a parameter count", code="too-large"
+                )
             return times(left, Fraction(10) ** int(exponent.value))
     return None

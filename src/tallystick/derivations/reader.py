@@ -28,7 +28,7 @@ from tallystick.files.local import open_regular
 
 LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
-MANY = f"the first {MOST_STATEMENTS:,} equations are judged, and nothing from here on"
+MANY = f"is not read: a text is judged up to its first {MOST_STATEMENTS:,} equations"
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
 LEAST_PROSE = 20  # words; a shorter text without an equation is refused as a mistake

@@ -123,7 +123,7 @@ def _marks(found: Sequence[Token]) -> bool:
 
 def too_deep() -> BadInput:
     """Return the error for nesting beyond `MOST_NESTED`."""
-    return BadInput(f"parentheses, signs or powers more than {MOST_NESTED} deep", code="too-large")
+    return BadInput(f"nests parentheses, signs or powers over {MOST_NESTED} deep", code="too-large")
 
 
 def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bool) -> Token:
@@ -136,7 +136,7 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
     digits = re.sub(r"[,'’_ ]", "", digits)
     power = int(match["power"][1:]) if match["power"] else 0
     if len(digits) + abs(power) > MOST_DIGITS:
-        raise BadInput(f"a number of more than {MOST_DIGITS} digits: no count of parameters", code="too-large")
+        raise BadInput(f"has a number of over {MOST_DIGITS} digits, too long for a parameter count", code="too-large")
     number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
         number = times(number, Fraction(10) ** power)

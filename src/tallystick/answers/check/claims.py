@@ -87,9 +87,9 @@ class Claim:
 def is_total(statement: Statement) -> bool:
     """Return whether a statement calls itself a total of parameters."""
     words = statement.label or statement.name or statement.heading
-    said = words.rpartition(":")[2]
-    if len(said.split()) > MOST_BEHIND and not re.search(r"[-+*/=]", said):
-        words = said  # "Total: of these the matrix of the layer (64 × 10" is of the matrix
+    behind = words.rpartition(":")[2]
+    if len(behind.split()) > MOST_BEHIND and not re.search(r"[-+*/=]", behind):
+        words = behind  # "Total: of these the matrix of the layer (64 × 10" is of the matrix
     return bool(TOTAL.search(words) or statement.name == "N") and not measures(statement)
 
 

@@ -56,8 +56,8 @@ class Judge:
         self.implied = Implied(derivation, self.so_far, quantities)
         self.by_value: dict[Fraction, list[int]] = {}
         self.small: dict[Fraction, list[int]] = {}  # the same for addends below LEAST_REFERENCE
-        self.mended: dict[Fraction, set[Fraction]] = {}  # corrected values of each stated number
-        self.said: dict[tuple[Fraction, object], int] = {}
+        self.corrections: dict[Fraction, set[Fraction]] = {}  # corrected values of each stated number
+        self.by_words: dict[tuple[Fraction, object], int] = {}
         self.equations: list[Equation] = []
         self.unread = list(derivation.unread)
         self.refused: list[tuple[int, str]] = []
@@ -121,8 +121,8 @@ class Judge:
             self.small.setdefault(claim.stated, []).append(place)
         if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
             self.by_value.setdefault(claim.stated, []).append(place)
-            self.mended.setdefault(claim.stated, set()).add(claim.true)
-            self.said |= dict.fromkeys(self._words(claim, statement), place)
+            self.corrections.setdefault(claim.stated, set()).add(claim.true)
+            self.by_words |= dict.fromkeys(self._words(claim, statement), place)
 
     def _apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
         """Return the only pair of parts in which two sums or products differ, else both sides.
@@ -141,9 +141,9 @@ class Judge:
     def _doubt(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
         if isinstance(left.expression, Operation) and left.expression.symbols == ("/",) and measures(statement):
-            return "it divides bytes or operations, whose units are not followed"
+            return "divides bytes or operations: their units are not followed"
         if "|" in statement.plain and self._is_several(left, right, asides):
-            return "its number is so many times its product, as of all layers"
+            return "states a multiple of its product, as of all layers"
         return self.readings.doubt(left, right, asides=asides)
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
@@ -164,16 +164,16 @@ class Judge:
         side = chosen.expression
         stated = self.readings.value(side, asides).exact
         computed = next((one.expression for one in sides if isinstance(one.expression, Operation)), None)
-        true = evaluate(computed or side, self.variables.true, asides=asides, replaced=self._mended).exact
+        true = evaluate(computed or side, self.variables.true, asides=asides, replaced=self._corrected).exact
         carried = self.readings.value(computed or side, asides).exact - true
         if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
             true = stated  # the model has the result: a number on the other side is mistyped
         return Claim(stated, true, computed, side, asides, rounded=chosen.loose, right=right, carried=carried)
 
-    def _mended(self, number: Number) -> Value | None:
+    def _corrected(self, number: Number) -> Value | None:
         """Return the corrected value of a number that is an earlier line's wrong result."""
-        mended = self.mended.get(number.value, set())
-        return exactly(next(iter(mended))) if len(mended) == 1 and not number.rounded else None
+        corrected = self.corrections.get(number.value, set())
+        return exactly(next(iter(corrected))) if len(corrected) == 1 and not number.rounded else None
 
     def _equation(
         self,
@@ -211,8 +211,8 @@ class Judge:
         if self.quantities is None or claim.defines or claim.expression is None:
             return None
         # A total under a heading counts what the heading names.
-        said = statement.heading if is_total(statement) and not tags_of(statement.label) else statement.label
-        found = misfit(said, claim.true, self.quantities)
+        words = statement.heading if is_total(statement) and not tags_of(statement.label) else statement.label
+        found = misfit(words, claim.true, self.quantities)
         return found.sentence if found else None
 
     def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
@@ -238,10 +238,10 @@ class Judge:
 
     def _term(self, claim: Claim, statement: Statement) -> Term:
         def value(node: Expression) -> Value:
-            return evaluate(node, self.variables.true, asides=claim.asides, replaced=self._mended)
+            return evaluate(node, self.variables.true, asides=claim.asides, replaced=self._corrected)
 
         if claim.expression is None:
-            before = self._said_before(claim, statement)
+            before = self._stated_before(claim, statement)
             if before is not None:
                 self.so_far.use(before)
             found = (self.so_far.at(before).term if before is not None else None) or Term(claim.true)
@@ -280,9 +280,9 @@ class Judge:
                     places.pop()
                 self.so_far.use(*places[-1:])
 
-    def _said_before(self, claim: Claim, statement: Statement) -> int | None:
+    def _stated_before(self, claim: Claim, statement: Statement) -> int | None:
         """Return the earlier line with the same number and words, if the number is not computed."""
-        found = (self.said[key] for key in self._words(claim, statement) if key in self.said)
+        found = (self.by_words[key] for key in self._words(claim, statement) if key in self.by_words)
         lines = self.derivation.statements
         # Two equal rows under one heading are distinct, such as the norms of a layer.
         apart = (place for place in found if lines[place].heading != statement.heading)

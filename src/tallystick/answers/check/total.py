@@ -54,7 +54,7 @@ def whole(judge: Judge) -> int | None:
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     if not found:
-        return next((place for way in (_of_adapters, _last_sum, _said) if (place := way(judge)) is not None), None)
+        return next((place for way in (_of_adapters, _last_sum, _in_prose) if (place := way(judge)) is not None), None)
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
         if not any(_is_stated(claim) for claim in found.values()):
@@ -70,7 +70,7 @@ def whole(judge: Judge) -> int | None:
     return min(found, key=rank)
 
 
-def _said(judge: Judge) -> int | None:
+def _in_prose(judge: Judge) -> int | None:
     """Return the number in a sentence that equals the model's total, or None.
 
     It serves a text without a stated total. The sentence is added to the statements.
@@ -186,8 +186,8 @@ def _about(statement: Statement) -> frozenset[str]:
     if PER_LAYER.search(statement.clause):
         label = f"{label} per layer"
     before, *colon = re.split(r"[:\uff1a]", label, maxsplit=1)
-    said = before if colon and TOTAL.search(before) else label
-    return tags_of(_WITH.sub("", said) if TOTAL.search(said) else said)
+    words = before if colon and TOTAL.search(before) else label
+    return tags_of(_WITH.sub("", words) if TOTAL.search(words) else words)
 
 
 def _words(statement: Statement) -> str:
