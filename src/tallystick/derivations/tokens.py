@@ -137,7 +137,10 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
     power = int(match["power"][1:]) if match["power"] else 0
     if len(digits) + abs(power) > MOST_DIGITS:
         raise BadInput(f"has a number of over {MOST_DIGITS} digits, too long for a parameter count", code="too-large")
-    number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
+    if digits.isdecimal():  # much faster than parsing a fraction
+        number = Number(Fraction(int(digits)))
+    else:
+        number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
         number = times(number, Fraction(10) ** power)
     elif (suffix := _SUFFIX.match(line, end)) and not _is_no_scale(suffix, number, known):

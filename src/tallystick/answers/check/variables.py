@@ -76,6 +76,8 @@ class Variables:
 
     def has_value(self, side: Side) -> bool:
         """Return whether a side has a value: every name is known, and nothing is divided by 0."""
+        if isinstance(side.expression, Number):
+            return True
         try:
             evaluate(side.expression, self.stated)
         except Undefined:  # 5 / 0
