@@ -3,12 +3,17 @@
 # the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
+# On Linux, PyPI's torch brings gigabytes of CUDA: TORCH_INDEX=https://download.pytorch.org/whl/cpu takes the one for CPUs.
+INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --editable
 PYTEST_WORKERS ?= auto
+# Modules are compiled once, not by each process that a test starts, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-fast measure matrix coverage test-web browser lint docs tree walkthroughs bench architecture architectures survival experiment clean
 
-demo: .venv/ready
-	$(BIN)/python examples/demo.py
+# torch and transformers for the live module, and none of what the tests need; of these only what it imports is compiled.
+demo: .venv/ready-for-demo
+	@$(BIN)/python examples/demo.py
 
 # What is expensive to set up is set up by one worker (loadgroup), whose torch keeps to one core, as there is a worker for each; the site
 # is the one of `make docs`, where that is fresh.
@@ -16,15 +21,10 @@ test: .venv/ready
 	$(BIN)/python -m pytest --doctest-modules src
 	OMP_NUM_THREADS=1 SITE=site $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup
 
-# Without torch and transformers, in under a minute: figures of theirs are the committed ones, and what needs more of them is skipped.
-FAST := answers/check/test_check answers/check/test_check_drawn answers/check/test_check_whole answers/test_activations \
-	answers/test_align answers/test_compute answers/test_devices answers/test_fit answers/test_formula \
-	answers/test_reconcile answers/test_sweep architectures/test_every_type architectures/test_roles core/test_budget \
-	core/test_ledger core/test_nodes derivations/test_derivation docs/test_contributing docs/test_json_page \
-	files/test_allowance formats/test_gguf formats/test_llama2c formats/test_npz formats/test_shards models/test_tokens \
-	runtimes/test_cache sources/test_rollup test_legible test_measurements training/test_training_config
-test-fast: .venv/ready
-	$(BIN)/python -m pytest --without-torch tests/architectures/test_architectures.py::test_default_config $(FAST:%=tests/%.py)
+# Without torch and transformers, which need not be installed: figures of theirs are the committed ones, and what needs more of them is
+# skipped. This is what runs on each system and Python in CI, and from an unpacked sdist.
+test-fast: .venv/ready-for-fast
+	$(BIN)/python -m pytest --without-torch @tests/fast.txt
 
 # What torch and transformers say of the tests' configs, measured and written to tests/measured: after an upgrade of these, a change of
 # what measures or of what is drawn. Of a file that any of these tests asks nothing but what they ask remains.
@@ -97,16 +97,27 @@ experiment: .venv/ready
 	$(BIN)/tallystick experiment tying --out .experiment
 	cp .experiment/tying.md .experiment/tying.svg docs/
 
-.venv/ready: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "tallystick needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..."; exit 2; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint]"
+.venv/ready: .venv/python
+	$(INSTALL) ".[test,lint]"
+	@touch $@
+
+.venv/ready-for-fast: .venv/python
+	$(INSTALL) ".[test-fast]"
+	@touch $@
+
+.venv/ready-for-demo: .venv/python
+	$(INSTALL) ".[hf]" --no-compile
 	@touch $@
 
 .venv/ready-for-bench: .venv/ready
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,lint,bench]"
+	$(INSTALL) ".[test,lint,bench]"
 	$(BIN)/python -m pip install --quiet --no-deps llm-analysis==0.2.2
+	@touch $@
+
+.venv/python: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "tallystick needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..."; exit 2; }
+	$(PYTHON) -m venv .venv
 	@touch $@
 
 clean:

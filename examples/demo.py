@@ -1,5 +1,5 @@
 """What `make demo` shows: GPT-2 counted and explained, then as a checkpoint, then as a live module
-with a new head.
+with a new head. What other libraries say on standard error is shown only if a command fails.
 """
 
 import json
@@ -15,7 +15,12 @@ FOLDER = HERE.parent / ".demo" / "gpt2"
 def run(*arguments: str) -> None:
     """Run one command as a user would, and show it."""
     print("\n$ tallystick", *arguments, flush=True)
-    subprocess.run([sys.executable, "-m", "tallystick", *arguments], cwd=HERE, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tallystick", *arguments], cwd=HERE, stderr=subprocess.PIPE, check=False
+    )
+    if done.returncode:
+        sys.stderr.buffer.write(done.stderr)
+        sys.exit(done.returncode)
 
 
 def write_checkpoint(folder: Path) -> None:
@@ -59,6 +64,17 @@ def write_checkpoint(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}))
 
 
+NEXT = """
+Try next:
+  cd examples; . ../.venv/bin/activate
+  tallystick compare gpt2 surgery:replaced_head       why is mine larger?
+  tallystick ties surgery:replaced_head               is my tie still there?
+  tallystick reconcile gpt2 163M                      which way of counting gives this number?
+  tallystick fit llama-3-8b --device rtx4090          does it fit on this GPU?
+  tallystick check gpt2_by_hand.md --against gpt2     is my derivation right?
+"""
+
+
 def main() -> None:
     """The three acts."""
     run("count", "gpt2")
@@ -66,6 +82,7 @@ def main() -> None:
     write_checkpoint(FOLDER)
     run("count", os.path.relpath(FOLDER, HERE))
     run("count", "surgery:replaced_head")
+    print(NEXT)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Fixtures that several files of tests use."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 import measurements
 from drawing import SEED
+from preloaded import PYTHON, Preloaded
 
 collect_ignore = ["watched"]  # imported by the processes that tests watch
 
@@ -58,6 +60,21 @@ def pytest_configure(config):
     if config.getoption("--without-torch"):
         measurements.MODE = "none"
         sys.meta_path.insert(0, Skipping())
+    elif not hasattr(config, "workerinput") and sys.platform == "linux":
+        server = Preloaded()
+        os.environ[PYTHON] = server.executable
+        config.add_cleanup(server.close)
+
+
+def _preloaded():
+    """Processes that a test starts begin with torch and transformers imported, where they can."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "executable", os.environ.get(PYTHON, sys.executable))
+        yield
+
+
+preloaded = pytest.fixture(_preloaded)
+preloaded_module = pytest.fixture(_preloaded, scope="module")  # for fixtures of a whole file too
 
 
 class Skipping:

@@ -21,7 +21,7 @@ import pytest
 from repository import ROOT
 from tallystick.extras import pip_install
 
-CORE = ("rich", "pygments", "markdown_it", "mdurl", "sympy", "mpmath", "shtab")
+CORE = ("rich", "pygments", "markdown_it", "mdurl", "shtab")
 
 # Run by the empty environment's Python. It prints what each call ended with.
 DRIVER = """

@@ -18,6 +18,8 @@ import tallystick
 from repository import ROOT
 from tallystick.errors import CODES, BadInput, code_of
 
+pytestmark = pytest.mark.usefixtures("preloaded_module")
+
 PACKAGE = Path(tallystick.__file__).parent
 # What ends a rank because another one has failed: that one says why.
 WITHOUT_CODE = {"training/ranks.py"}

@@ -95,7 +95,7 @@ def count(source: Any, /, *, part: str | None = None, real: bool = False, **over
 
 
 def formula(source: Any, /, *, vary: Mapping[str, Any] | None = None, **overrides: Any) -> Formula:
-    """Return the closed form of a count in the model's config keys (needs SymPy).
+    """Return the closed form of a count in the model's config keys.
 
     Args:
         source: as for `count`, or a `Ledger`. With `vary`, a factory or

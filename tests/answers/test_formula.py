@@ -2,9 +2,11 @@
 derived from.
 """
 
+import ast
 import json
 import math
 import operator
+import re
 
 import pytest
 import sympy
@@ -31,12 +33,37 @@ def value_of(formula, symbols):
 
 
 # What people write, as SymPy reads it.
-SYMPY = str.maketrans({",": "", "×": "*", "⌈": "ceiling(", "⌉": ")", "⌊": "floor(", "⌋": ")"})
+SYMPY = str.maketrans({",": "", "×": "*", "·": "*", "⌈": "ceiling(", "⌉": ")", "⌊": "floor(", "⌋": ")"})
+TEXT = SYMPY | str.maketrans({power: f"**{number}" for number, power in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")})
 
 
 def worth(expression, symbols):
     names = {name: sympy.Symbol(name) for name in symbols}  # SymPy has a function of the name expand
     return int(sympy.sympify(expression, names).subs(symbols))
+
+
+def from_latex(text):
+    text = re.sub(r"\\mathrm{(.*?)}", lambda name: name[1].replace(r"\_", "_"), text)
+    text = re.sub(r"\^{(\d+)}", r"**\1", text).replace(r"\cdot", "*").replace(r"\left(", "(").replace(r"\right)", ")")
+    while "{" in text:
+        text = re.sub(r"\\frac{([^{}]*)}{([^{}]*)}", r"(\1)/(\2)", text)
+        text = re.sub(r"\\left\\l(floor|ceil){([^{}]*)}\\right\\r\1", r"\1(\2)", text).replace("ceil(", "ceiling(")
+    return text
+
+
+def blocks(expression):
+    """The terms of each sum that is multiplied: the sum of one layer."""
+    for node in ast.walk(ast.parse(expression, mode="eval")):
+        match node:
+            case ast.BinOp(op=ast.Mult(), right=ast.BinOp(op=ast.Add() | ast.Sub()) as total):
+                yield [ast.unparse(term) for term in summands(total)]
+
+
+def summands(node):
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return [*summands(left), right]
+    return [node]
 
 
 def test_gpt2_reads_as_it_is_taught():
@@ -69,9 +96,26 @@ def test_the_steps_and_the_expression_agree_for_any_config(model_type, data):
     ledger = ledger_from_config(data.draw(ALL[model_type]), {}, source="test")
     formula = tallystick.formula(ledger)
     assert value_of(formula, formula.symbols) == formula.value == ledger.total
+    assert worth(from_latex(formula.latex), formula.symbols) == formula.value
+    assert worth(formula.text.translate(TEXT), formula.symbols) == formula.value
     for step in formula.steps:
         assert worth(step.expression, formula.symbols) == step.value
         assert worth(step.substituted.translate(SYMPY), {}) == step.value
+
+
+@pytest.mark.parametrize("model_type", sorted(ALL))
+@drawn(1)
+@given(data=st.data())
+def test_the_closed_form_is_the_sum_of_the_steps_for_any_sizes(model_type, data):
+    """SymPy expands both, and finds no like terms left within a block."""
+    formula = tallystick.formula(ledger_from_config(data.draw(ALL[model_type]), {}, source="test"))
+    names = {name: sympy.Symbol(name, positive=True, integer=True) for name in formula.symbols}
+    steps = sum(sympy.sympify(step.expression, names) for step in formula.steps)
+    assert sympy.expand(sympy.sympify(formula.expression, names) - steps) == 0
+    for terms in blocks(formula.expression):
+        read = [sympy.sympify(term, names) for term in terms]
+        assert all(term == sympy.expand(term) for term in read)
+        assert len({term.as_coeff_Mul()[1] for term in read}) == len(read)
 
 
 @pytest.mark.parametrize(

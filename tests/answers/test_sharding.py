@@ -19,6 +19,8 @@ from tallystick.answers.memory.pipeline import on_stage, stages
 from tallystick.answers.memory.sharding import Shards, checked, divided, shard
 from tallystick.core.ledger import Ledger
 
+pytestmark = pytest.mark.usefixtures("preloaded_module")
+
 # Sizes that no number of ranks divides: the last rank's rows are fewer, or none.
 ODD = {
     "model_type": "llama", "hidden_size": 20, "intermediate_size": 33, "num_hidden_layers": 3, "num_attention_heads": 5,

@@ -594,6 +594,7 @@ def test_a_factory_without_torch(refused: Refused, monkeypatch: pytest.MonkeyPat
 # -- model types that are not known natively ------------------------------------------------------
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_a_model_type_that_nobody_knows(refused: Refused):
     Path("config.json").write_text('{"model_type": "mistrl"}')
     line = refused("count", "config.json")

@@ -220,6 +220,7 @@ def test_a_class_that_is_not_the_one_counted_is_said():
     assert any("GPT2ForSequenceClassification" in note for note in ledger.notes)
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_a_factory_from_the_current_directory(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from torch import nn\n"
@@ -236,6 +237,7 @@ def test_a_factory_from_the_current_directory(tmp_path):
     assert json.loads(done.stdout)["totals"]["unique"] == 16
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_what_a_factory_prints_does_not_run_into_the_answer(tmp_path):
     (tmp_path / "loud.py").write_text(
         "from torch import nn\nprint('imported')\ndef build():\n    print('built')\n    return nn.Linear(1, 1)\n"
@@ -245,6 +247,7 @@ def test_what_a_factory_prints_does_not_run_into_the_answer(tmp_path):
     assert done.stderr.split() == ["imported", "built"]
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_the_error_of_a_factory_points_at_its_own_line(tmp_path):
     (tmp_path / "wrong.py").write_text("from torch import nn\ndef build():\n    return nn.Linear(2, -1)\n")
     done = process("-m", "tallystick", "count", "wrong:build", cwd=tmp_path)
@@ -303,9 +306,9 @@ def test_the_infinities_of_a_saved_config_are_read(model_type, values, tmp_path)
     assert tallystick.count(tmp_path).architecture == model_type
 
 
-def test_importing_and_counting_load_neither_torch_nor_transformers():
+def test_importing_counting_and_formulas_load_neither_torch_nor_transformers():
     code = (
-        "import sys, tallystick; tallystick.count('gpt2').to_dict(by='tensor')\n"
+        "import sys, tallystick; tallystick.count('gpt2').to_dict(by='tensor'); tallystick.formula('gpt2')\n"
         "heavy = {'torch', 'transformers', 'numpy', 'rich', 'sympy', 'pandas', 'shtab'} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )

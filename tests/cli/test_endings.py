@@ -207,6 +207,7 @@ def dropped(): Dropped()
 """
 
 
+@pytest.mark.usefixtures("preloaded")
 @pytest.mark.parametrize("name", ["own", "shy", "leaves", "words", "generator", "memory", "deep", "lines"])
 def test_whatever_a_factory_raises_is_one_line(name, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
@@ -216,12 +217,14 @@ def test_whatever_a_factory_raises_is_one_line(name, tmp_path):
     assert len(line) < 600
 
 
+@pytest.mark.usefixtures("preloaded")
 @pytest.mark.parametrize("name", ["interrupt", "signalled", "turned", "executed", "dropped"])
 def test_an_interrupt_in_a_factory_ends_the_run(name, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     assert said(run("count", f"mine:{name}", cwd=tmp_path), 130) == "tallystick: interrupted\n"
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_what_a_module_raises_as_it_is_read_points_at_its_own_line(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from torch import nn\nclass Net(nn.Module):\n    def named_modules(self, *a, **k):\n        raise KeyError('mine')\n"

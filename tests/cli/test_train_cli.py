@@ -15,7 +15,7 @@ def told(tmp_path):
     """A config file, and the run's folder."""
     keys = {
         "source": "llama", "data": str(text_in(tmp_path)), "out": str(tmp_path / "run"), "sequence": 16, "batch": 4,
-        "steps": 4, "warmup": 1, "learning_rate": 1e-2, "eval_every": 2, "save_every": 2, "log_every": 2, "device": "cpu",
+        "steps": 4, "warmup": 1, "learning_rate": 1e-2, "eval_every": 2, "eval_batches": 2, "save_every": 2, "log_every": 2, "device": "cpu",
     }  # fmt: skip
     lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     model = [f"{key} = {json.dumps(value)}" for key, value in MODEL.items()]

@@ -8,7 +8,7 @@ import pytest
 import tallystick
 from tallystick import BadInput, Entry, Ledger
 from tallystick.core import nodes as nn
-from tallystick.core.dims import Dim, write
+from tallystick.core.dims import Dim
 from tallystick.core.entries import Axis
 from tallystick.core.evidence import Evidence
 from tallystick.core.layout import lay_out
@@ -199,8 +199,6 @@ def test_a_dim_remembers_where_it_came_from():
     assert repr(2 * (d + 1) - heads) == "Dim(22, '2*(d + 1) - h')"
     assert repr(heads * (d / heads)) == "Dim(12, 'h*d/h')"
     assert repr(1 - d) == "Dim(-11, '1 - d')"
-    assert write(("-", "a", ("-", "b", "c"))) == "a - (b - c)"
-    assert write(("/", "a", ("*", "b", "c"))) == "a/(b*c)"
 
 
 def test_a_quotient_must_be_whole():

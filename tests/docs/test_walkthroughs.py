@@ -11,6 +11,7 @@ from repository import ROOT
 NOTEBOOKS = sorted((ROOT / "docs" / "walkthroughs").glob("*.ipynb"))
 
 
+@pytest.mark.usefixtures("preloaded")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_running_it_shows(path):
     stored = shown(nbformat.read(path, as_version=4))

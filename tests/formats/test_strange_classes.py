@@ -34,6 +34,8 @@ from tallystick.formats.pickled.pickles import followed
 from torch_forms import FORMS, save
 from weights import small
 
+pytestmark = pytest.mark.usefixtures("preloaded_module")
+
 GPT = {"block_size": 16, "vocab_size": 65, "n_layer": 2, "n_head": 2, "n_embd": 8}
 
 

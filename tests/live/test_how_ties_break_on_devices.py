@@ -17,6 +17,8 @@ from tallystick import BadInput, count, retie, ties, watch
 from tallystick.live import TieLost
 from tied_checkpoints import rewrite
 
+pytestmark = pytest.mark.usefixtures("preloaded_module")
+
 
 @pytest.fixture
 def mesh(tmp_path):

@@ -11,6 +11,8 @@ import rank_tasks
 from tallystick.live.ranks import RanksFailed, ranks
 from tallystick.live.subjects import seeded
 
+pytestmark = pytest.mark.usefixtures("preloaded_module")
+
 
 def run(function, *arguments, **options):
     with ranks(2, f"rank_tasks:{function}", list(arguments), **options) as started:

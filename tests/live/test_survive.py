@@ -67,6 +67,7 @@ def everything():
     return Survival(answer["versions"], tuple(Survived(**row) for row in rows))
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_everything_is_as_the_page_says_and_each_remedy_ties_again():
     answer = everything()
     page = (ROOT / "docs" / "survival.md").read_text(encoding="utf-8")
@@ -216,6 +217,7 @@ def source(name, *chosen, **settings):
     return {row.operation: row for row in answer.rows}
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_a_small_model_of_a_preset_keeps_the_flags_and_ties_of_its_type():
     model = subject_of("qwen2.5-0.5b", {}).build()
     assert type(model).__name__ == "Qwen2ForCausalLM"
@@ -248,6 +250,7 @@ def test_the_operations_find_head_and_embedding_of_another_architecture(tmp_path
     }
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_a_factory_of_the_users_is_run_in_one_process_and_in_two(capfd):
     rows = source(
         "rank_tasks:own",
@@ -284,6 +287,7 @@ def test_a_model_that_takes_more_than_token_ids_is_looked_at_without_gradients()
     assert f"note: {note}" in lines(answer, "table")
 
 
+@pytest.mark.usefixtures("preloaded")
 @pytest.mark.parametrize(
     ("name", "settings", "said"),
     [

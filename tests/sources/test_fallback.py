@@ -17,6 +17,8 @@ import tallystick
 from tallystick import BadInput
 from tallystick.sources.transformers_meta import process
 
+pytestmark = pytest.mark.usefixtures("preloaded_module")
+
 T5 = {"model_type": "t5", "num_layers": 1, "vocab_size": 10}
 
 

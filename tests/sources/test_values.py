@@ -27,6 +27,8 @@ from tallystick.live import NotTied, assert_tied, retie, watch
 from tallystick.report.table import console
 from tallystick.report.ties import show_ties
 
+pytestmark = pytest.mark.usefixtures("preloaded_module")
+
 NAMES = ("wte.weight", "lm_head.weight")
 
 

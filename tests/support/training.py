@@ -36,6 +36,6 @@ def small(folder: Path, **settings: Any) -> TrainConfig:
     model = {**MODEL, **settings.pop("model", {})}
     base = {
         "source": "llama", "data": str(text_in(folder)), "out": str(folder / "run"), "sequence": 16, "batch": 4, "steps": 6,
-        "warmup": 2, "learning_rate": 1e-2, "eval_every": 0, "save_every": 0, "log_every": 1, "device": "cpu",
+        "warmup": 2, "learning_rate": 1e-2, "eval_every": 0, "eval_batches": 2, "save_every": 0, "log_every": 1, "device": "cpu",
     }  # fmt: skip
     return configured({**base, "model": model}, settings, where="the test")

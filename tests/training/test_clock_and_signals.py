@@ -22,6 +22,8 @@ from tallystick.training.run import prepared
 from tallystick.training.train import train
 from training import small
 
+pytestmark = pytest.mark.usefixtures("preloaded_module")
+
 
 @pytest.mark.parametrize("clock", ["stands still", "goes back"])
 def test_no_rate_is_infinite_or_negative(tmp_path, monkeypatch, clock):

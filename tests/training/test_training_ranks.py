@@ -21,6 +21,8 @@ from tallystick.training.lock import locked
 from training import small
 from training_tasks import trained
 
+pytestmark = pytest.mark.usefixtures("preloaded_module")
+
 SAVED = {"save_every": 3, "eval_every": 6}
 
 

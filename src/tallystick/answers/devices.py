@@ -223,11 +223,13 @@ def this_machine() -> Device:
             return device_of(name)._replace(memory=memory, memory_by="its driver")
         except BadInput:  # a card that is not in the table
             return Device(name, memory, source="its driver", memory_by="its driver", context=CONTEXT)
-    if not hasattr(os, "sysconf"):
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError):  # Windows has no such call, another system may not know these names
         raise BadInput(
             "this machine has no CUDA device, and does not tell its RAM: say bytes, such as 24GB", code="no-answer"
-        )
-    return Device("RAM", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), source="the operating system")
+        ) from None
+    return Device("RAM", memory, source="the operating system")
 
 
 def _first_cuda_device() -> tuple[str, int] | None:

@@ -1,36 +1,25 @@
 """Derive the closed form of a count, and each product in it, from the ledger's shapes.
 
 No architecture is known here: the sizes carry the config keys that they came from (`dims`), and
-SymPy expands and collects them.
+they are expanded and collected as `polynomials`.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import reduce
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
-import sympy
-
-from tallystick.core.dims import ROUNDINGS, Dim, Expression, atoms, expression_of, keys, write
+from tallystick.core.dims import Dim, expression_of
 from tallystick.core.entries import Axis, Entry
+from tallystick.core.expressions import Expression, keys
 from tallystick.core.ledger import Ledger
+from tallystick.core.notations import LATEX, NUMBERS, TEXT, write
+from tallystick.core.polynomials import collect, plus, times
 from tallystick.core.tensor_names import template_of
-
-_OPERATORS: dict[str, Callable[[sympy.Expr, sympy.Expr], sympy.Expr]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "floor": lambda left, right: sympy.floor(left / right),
-    "ceil": lambda left, right: sympy.ceiling(left / right),
-    "max": sympy.Max,
-    "min": sympy.Min,
-}
-_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 @dataclass(frozen=True)
@@ -85,23 +74,23 @@ def formula(ledger: Ledger) -> Formula:
         )
     entries = [entry for entry in _rolled(described.parameters) if entry.size]
     steps = tuple(_step(entry, ledger.model.symbols) for entry in entries)
-    groups: dict[tuple[str, tuple[_Term, ...]], int] = {}  # number of equal blocks per stack
+    groups: dict[tuple[str, Expression], int] = {}  # number of equal blocks per stack
     for (_, count, _), group in groupby((entry for entry in entries if entry.unique), key=_stack):
         block = list(group)
-        alike = block[0].name.partition("{}")[0], tuple(_collected(block))
+        alike = block[0].name.partition("{}")[0], _collected(block)
         groups[alike] = groups[alike] + count if alike in groups else count
-    terms = [term for (_, inner), count in groups.items() for term in _times(count, inner)]
-    named = {key for entry in entries for expression in _written(entry) for key in keys(expression)}
+    none: Expression = 0
+    whole = reduce(plus, (_stacked(count, block) for (_, block), count in groups.items()), none)
+    named = {key for entry in entries for size in (*_factors(entry), *entry.shape) for key in keys(expression_of(size))}
     used = {key: value for key, value in ledger.model.symbols.items() if key in named}
-    code, text, latex = _added(terms)
     return Formula(
         source=ledger.source,
-        expression=code,
+        expression=write(whole),
         symbols=used,
-        latex=latex,
+        latex=write(whole, LATEX),
         value=sum(step.value for step in steps),
         steps=steps,
-        text=text,
+        text=write(whole, TEXT),
         notes=tuple(notes),
     )
 
@@ -138,13 +127,16 @@ def _factors(entry: Entry) -> list[int]:
 
 def _product(factors: Iterable[int]) -> Expression:
     whole = math.prod(factors, start=Dim(1, 1))
-    return _without_ones(expression_of(whole))
+    return _without_neutral(expression_of(whole))
 
 
-def _without_ones(expression: Expression) -> Expression:
+def _without_neutral(expression: Expression) -> Expression:
+    """Drop factors of 1 on the left, and summands of 0 on the right."""
     if isinstance(expression, tuple):
-        symbol, left, right = expression[0], _without_ones(expression[1]), _without_ones(expression[2])
-        return right if symbol == "*" and left == 1 else (symbol, left, right)
+        symbol, left, right = expression[0], _without_neutral(expression[1]), _without_neutral(expression[2])
+        if symbol == "*" and left == 1:
+            return right
+        return left if symbol in ("+", "-") and right == 0 else (symbol, left, right)
     return expression
 
 
@@ -155,121 +147,19 @@ def _step(entry: Entry, symbols: Mapping[str, int]) -> Step:
         role=entry.role,
         what=entry.name.replace("{}", "*") + tied,
         expression=write(expression),
-        substituted=write(expression, times=" × ", values=symbols, thousands=","),
+        substituted=write(expression, NUMBERS, symbols),
         value=entry.unique * entry.copies,
     )
-
-
-def _written(entry: Entry) -> list[Expression]:
-    """Return the expressions of an entry's factors, and always those of its shape."""
-    return [_without_ones(expression_of(factor)) for factor in (*_factors(entry), *entry.shape)]
-
-
-def _atoms(entry: Entry) -> list[Expression]:
-    """Return the config keys and roundings of an entry's product, in written order."""
-    return [atom for expression in _written(entry) for atom in atoms(expression)]
 
 
 # -- the sum --------------------------------------------------------------------------------------
 
 
-class _Term(NamedTuple):
-    """A summand of the closed form in its three spellings."""
-
-    code: str
-    text: str
-    latex: str
+def _stacked(count: int, block: Expression) -> Expression:
+    """Multiply the parameters of one layer by the number of layers, such as layers - 3."""
+    return times(collect([expression_of(count)]), block)
 
 
-def _added(terms: Sequence[_Term]) -> _Term:
-    """Add terms in all three spellings, with a minus sign for negative terms."""
-    if not terms:
-        return _Term("0", "0", "0")
-    return _Term(*(" + ".join(spellings).replace("+ -", "- ") for spellings in zip(*terms, strict=True)))
-
-
-def _times(count: int, inner: Sequence[_Term]) -> Sequence[_Term]:
-    """Multiply the terms of one layer by the number of layers."""
-    if count == 1 and not isinstance(count, Dim):
-        return inner
-    expression = _one_constant(expression_of(count))
-    code, text, latex = _added(inner)
-    if len(inner) > 1:
-        code, text, latex = f"({code})", f"({text})", rf"\left({latex}\right)"
-    product = ("*", expression, "@")  # @ is a placeholder, so that `write` puts parentheses around the count
-    return [
-        _Term(
-            write(product).replace("@", code),
-            write(product, times="·").replace("@", text),
-            _latex(_to_sympy(expression, whole=True), parentheses=isinstance(expression, tuple)) + rf" \cdot {latex}",
-        )
-    ]
-
-
-def _one_constant(expression: Expression) -> Expression:
-    """Simplify a count with a single key to that key and one constant, such as layers - 3."""
-    constant, rest = sympy.expand(_to_sympy(expression, whole=True)).as_coeff_Add()
-    if not rest.is_Symbol or not constant:
-        return expression
-    return ("-", str(rest), -int(constant)) if constant < 0 else ("+", str(rest), int(constant))
-
-
-def _collected(entries: list[Entry]) -> list[_Term]:
-    """Sum the tensors of one block: like terms collected, highest degree first."""
-    coefficients: dict[sympy.Expr, sympy.Expr] = {}
-    order: dict[sympy.Expr, list[Expression]] = {}
-    for entry in entries:
-        inner = entry._replace(axes=entry.axes[1:])
-        for summand in sympy.Add.make_args(sympy.expand(_to_sympy(_product(_factors(inner))))):
-            coefficient, monomial = summand.as_coeff_Mul()
-            coefficients[monomial] = coefficients.get(monomial, sympy.Integer(0)) + coefficient
-            order.setdefault(monomial, _atoms(inner))
-    degrees = {monomial: sum(power for _, power in _powers(monomial)) for monomial in coefficients}
-    return [
-        _spelled(coefficients[monomial] * monomial, order[monomial])
-        for monomial in sorted(coefficients, key=lambda m: -degrees[m])
-        if coefficients[monomial] != 0
-    ]
-
-
-def _powers(monomial: sympy.Expr) -> list[tuple[sympy.Expr, int]]:
-    return [(base, int(power)) for base, power in monomial.as_powers_dict().items() if base != 1]
-
-
-def _spelled(term: sympy.Expr, order: list[Expression]) -> _Term:
-    """Spell one product, with its factors in the order of the tensor's own shape."""
-    coefficient, monomial = term.as_coeff_Mul()
-    places = {_symbol(atom): (position, atom) for position, atom in reversed(list(enumerate(order)))}
-    powers = sorted(_powers(monomial), key=lambda pair: (pair[1] < 0, places[pair[0]][0]))
-    parts = [str(coefficient)] if coefficient != 1 or not powers or powers[0][1] < 0 else []
-    code, text, latex = "*".join(parts), "·".join(parts), r" \cdot ".join(parts)
-    for base, power in powers:
-        size, atom = abs(power), places[base][1]
-        between = ("/", "/", " / ") if power < 0 else ("*", "·", r" \cdot ") if code else ("", "", "")
-        code += f"{between[0]}{base}" + (f"**{size}" if size > 1 else "")
-        text += f"{between[1]}{write(atom, times='·')}" + (str(size).translate(_SUPERSCRIPTS) if size > 1 else "")
-        latex += f"{between[2]}{_latex(_to_sympy(atom, whole=True))}" + (f"^{{{size}}}" if size > 1 else "")
-    return _Term(code, text, latex)
-
-
-def _symbol(atom: Expression) -> sympy.Symbol:
-    """Return the SymPy symbol for a key or a rounding, named by its Python expression."""
-    name = f"({write(atom)})" if isinstance(atom, tuple) and atom[0] in ("floor", "ceil") else write(atom)
-    return sympy.Symbol(name, integer=True, positive=True)
-
-
-def _latex(expression: sympy.Expr, *, parentheses: bool = False) -> str:
-    """Return LaTeX with upright config keys: SymPy would set n_embd as n with an index."""
-    names = {symbol: rf"\mathrm{{{str(symbol).replace('_', chr(92) + '_')}}}" for symbol in expression.free_symbols}
-    latex: str = sympy.latex(expression, symbol_names=names)
-    return rf"\left({latex}\right)" if parentheses else latex
-
-
-def _to_sympy(expression: Expression, *, whole: bool = False) -> sympy.Expr:
-    """Convert an expression to SymPy: each rounding is one symbol, or floor/ceil with `whole`."""
-    if isinstance(expression, int):
-        return sympy.Integer(expression)
-    if isinstance(expression, str) or (expression[0] in ROUNDINGS and not whole):
-        return _symbol(expression)
-    left, right = (_to_sympy(part, whole=whole) for part in expression[1:])
-    return _OPERATORS[expression[0]](left, right)
+def _collected(entries: Iterable[Entry]) -> Expression:
+    """Sum the tensors of one block."""
+    return collect(_product(_factors(entry._replace(axes=entry.axes[1:]))) for entry in entries)

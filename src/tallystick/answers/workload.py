@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tallystick.core.config import LARGEST
-from tallystick.core.dims import Expression, expression_of
+from tallystick.core.dims import expression_of
+from tallystick.core.expressions import Expression
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, shown
 

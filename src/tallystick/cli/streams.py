@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import select
@@ -80,7 +81,7 @@ def guard() -> None:
 
 def reader_left() -> bool:
     """Return whether the reader of stdout, such as head, has left: the rest is not needed."""
-    return isinstance(_failure(), BrokenPipeError)
+    return _left(_failure())
 
 
 def flush() -> None:
@@ -110,8 +111,15 @@ def _answer() -> _Answer | None:
 
 
 def _refuse(failure: OSError | None) -> None:
-    if failure is not None and not isinstance(failure, BrokenPipeError):
+    if failure is not None and not _left(failure):
         raise BadInput(f"standard output could not be written: {failure.strerror or failure}", code="unwritable")
+
+
+def _left(failure: OSError | None) -> bool:
+    """Return whether nobody reads any more; Windows reports that as an invalid argument."""
+    return isinstance(failure, BrokenPipeError) or (
+        failure is not None and sys.platform == "win32" and failure.errno == errno.EINVAL
+    )
 
 
 def _guarded(stream: TextIO, kind: type[_Guarded]) -> TextIO:

@@ -185,12 +185,24 @@ def _flush(folder: Path) -> None:
     for inside, _, names in os.walk(folder):
         files = [path for name in names if stat.S_ISREG(os.lstat(path := os.path.join(inside, name)).st_mode)]
         for path in (*files, inside):
-            with suppress(PermissionError):  # a system that opens no folders, or a file without read permission
-                descriptor = os.open(path, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+            flush_to_disk(path)
+
+
+def flush_to_disk(path: str | os.PathLike[str]) -> None:
+    """Flush a file or folder to the disk, so that a later rename cannot come first.
+
+    Nothing is done on a system that opens no folders, or for a file without permission.
+
+    Args:
+        path: the file or folder.
+    """
+    with suppress(PermissionError):
+        # Windows flushes no file that is open for reading only.
+        descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _take_name(partial: Path, out: Path, *, replace: bool) -> None:

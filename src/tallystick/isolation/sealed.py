@@ -119,12 +119,13 @@ def _below(path: Any, roots: tuple[str, ...]) -> bool:
     """Return whether a path is below one of the folders; descriptors were checked when opened."""
     if not isinstance(path, str | bytes | os.PathLike):
         return True
-    return (os.path.abspath(os.fsdecode(path)) + os.sep).startswith(roots)
+    return os.path.normcase(os.path.abspath(os.fsdecode(path)) + os.sep).startswith(roots)
 
 
 @cache
 def _temporary() -> tuple[str, ...]:
-    return (os.path.join(tempfile.gettempdir(), ""), os.devnull)
+    # Windows has its null device at an absolute path, and ignores the case of paths.
+    return tuple(map(os.path.normcase, (os.path.join(tempfile.gettempdir(), ""), os.path.abspath(os.devnull))))
 
 
 @cache
@@ -140,7 +141,7 @@ def _roots() -> tuple[str, ...]:
     found = {os.path.abspath(folder) for folder in (*map(os.path.dirname, files), *filter(os.path.isabs, sys.path))}
     installed = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix}
     folders = sorted(installed | {folder for folder in found if not here.startswith(os.path.join(folder, ""))})
-    return (*(os.path.join(folder, "") for folder in folders), "/proc/", "/sys/", "/dev/urandom")
+    return (*(os.path.normcase(os.path.join(folder, "")) for folder in folders), "/proc/", "/sys/", "/dev/urandom")
 
 
 def current_folder() -> str:

@@ -15,7 +15,6 @@ files claim is checked before it is used.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -27,6 +26,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from tallystick.errors import BadInput, quoted
+from tallystick.files.atomic import flush_to_disk
 from tallystick.formats.safetensors import read_header
 from tallystick.sources.run_folder import MODEL, PROGRESS
 from tallystick.training.config import TrainConfig
@@ -75,10 +75,10 @@ def save(run: RunState) -> Path:
                 write_progress(partial, run.progress, run.config, run.corpus, ranks.count)
                 seal(partial)
                 for path in (*partial.rglob("*"), partial):
-                    _flush(path)
+                    flush_to_disk(path)
                 shutil.rmtree(final, ignore_errors=True)
                 partial.rename(final)
-                _flush(folder)
+                flush_to_disk(folder)
                 _drop_old(run)
     except BadInput:  # BadInput is a ValueError, which _TORCH includes
         shutil.rmtree(partial, ignore_errors=True)
@@ -292,12 +292,3 @@ def _save_file(tensors: dict[str, Tensor], path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file(tensors, path)
-
-
-def _flush(path: Path) -> None:
-    """Flush a file to the disk, so that a later rename cannot come first."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -100,14 +100,16 @@ def predicted_memory(config: TrainConfig, ledger: Ledger, *, ranks: int = 1) -> 
     )
 
 
-def peak_flops(device: torch.device, dtype: torch.dtype, size: int = 2048) -> float:
+def peak_flops(device: torch.device, dtype: torch.dtype, size: int | None = None) -> float:
     """Measure the FLOPs per second of a product of two square matrices, the best of a few.
 
     Args:
         device: where to compute.
         dtype: dtype of the matrices.
-        size: their number of rows.
+        size: their number of rows; by default 2,048 on a GPU, and 1,024 on a CPU, which is as fast
+            with them.
     """
+    size = size or (1024 if device.type == "cpu" else 2048)
     one = torch.randn(size, size, device=device).to(dtype)
     best = math.inf
     for _ in range(4):

@@ -3,7 +3,8 @@
 from typing import Any
 
 from tallystick.core import nodes as nn
-from tallystick.core.dims import Dim, ceil, expression_of, write
+from tallystick.core.dims import Dim, ceil, expression_of
+from tallystick.core.notations import TEXT, write
 from tallystick.core.registry import Config, nonnegative
 from tallystick.errors import shown
 
@@ -152,7 +153,7 @@ def refuse_other_heads(c: Config, inner: int, of: str, by: str = "") -> None:
     heads, stated = int(getattr(c, of)), getattr(c, by) if by else "auto"
     stated = int(stated) if isinstance(stated, Dim) else stated
     size, rest = divmod(int(inner), heads)
-    width = write(expression_of(inner), times="·")
+    width = write(expression_of(inner), TEXT)
     if rest:
         raise c.refuse(f"{width} = {int(inner)} is not divisible by {of} = {heads}", code="indivisible")
     if stated not in ("auto", size):

@@ -34,7 +34,7 @@ def save_curves(log: list[dict[str, Any]], figures: dict[str, Any], out: Path) -
     except ImportError:
         return []
     with matplotlib.rc_context(STYLE):
-        drawings = {kind: _drawn(log, kind) for kind in ("png", "svg")}
+        drawings = _drawn(log)
     picture = drawings["svg"].decode()
     rows = "".join(
         f"<tr><th align=left>{escape(key)}</th><td>{escape(str(value))}</td></tr>" for key, value in figures.items()
@@ -46,7 +46,7 @@ def save_curves(log: list[dict[str, Any]], figures: dict[str, Any], out: Path) -
     return list(contents)
 
 
-def _drawn(log: list[dict[str, Any]], kind: str) -> bytes:
+def _drawn(log: list[dict[str, Any]]) -> dict[str, bytes]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")
@@ -59,6 +59,10 @@ def _drawn(log: list[dict[str, Any]], kind: str) -> bytes:
     lines = [line for line in log if line["kind"] == "step"]
     speeds.plot([line["step"] for line in lines], [line["speed"] for line in lines])
     speeds.set(xlabel="steps", ylabel="tokens a second", ylim=(0, None))
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else None)
-    return drawn.getvalue()
+    drawings = {}
+    for kind, metadata in (("png", None), ("svg", {"Date": None})):
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=kind, metadata=metadata)
+        figure.set_layout_engine("none")  # laid out once, for both
+        drawings[kind] = drawn.getvalue()
+    return drawings

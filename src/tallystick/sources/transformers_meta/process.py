@@ -111,7 +111,7 @@ class _Builder:
         try:
             send(message, process.stdin)
             reply = receive(process.stdout)
-        except BrokenPipeError:
+        except OSError:  # a broken pipe, which Windows reports as an invalid argument
             reply = None
         except BaseException:  # a half-read reply would be taken for the next one
             self.end()
