@@ -23,12 +23,15 @@ SOURCES = ROOT / "src" / "tallystick"
 READ = {"models/tokens.py": "¡¬®ÿ"}
 # What reads texts in other languages, and prints none of their words.
 READS_WORDS = {
+    "answers/check/claims.py",
     "answers/check/labels.py",
     "answers/check/misfit.py",
+    "answers/check/total.py",
     "derivations/arithmetic.py",
     "derivations/statements.py",
+    "derivations/phrases.py",
     "derivations/reader.py",
-    "derivations/parser.py",
+    "derivations/tokens.py",
     "derivations/markup.py",
     "derivations/browser_math.py",
     "report/derivation/number_spans.py",

@@ -234,4 +234,4 @@ def _bounded(number: Fraction) -> None:
 
 
 def _too_large() -> BadInput:
-    return BadInput("a number of more than 300 digits: no count of parameters", code="too-large")
+    return BadInput("gives a number of over 300 digits, too long for a parameter count", code="too-large")

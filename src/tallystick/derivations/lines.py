@@ -14,6 +14,8 @@ MOST_LINE = 50_000  # characters; a longer line is data or an image
 
 RELATION = re.compile(r"[=≈~]")
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # end of a line that the next line completes
+_RESULT = re.compile(r"\s*[=≈]\s")  # a line that begins with a relation continues a chain, even after a blank line
+_TIMES = re.compile(r"\d\*\s*$")  # "shrinks by 2.7×", which counts times and multiplies nothing
 _CONTINUES = re.compile(r"\s*(?:=|≈|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
 _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list
 # "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm =
@@ -52,9 +54,17 @@ def lines_in(text: str) -> Iterator[Line]:
 def joined(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines, with the lines of one equation merged."""
     held: Line | None = None
+    blank: Line | None = None  # between the lines of a long chain
     for line in lines:
         if held is not None and line.text and not line.plain.strip():
             continue  # markup alone, such as $$
+        if held is not None and blank is None and not line.text and RELATION.search(held.plain):
+            blank = line
+            continue
+        if held is not None and blank is not None and not _RESULT.match(line.plain):
+            yield from (held, blank)
+            held = None
+        blank = None
         if held is not None and _belongs(held, line):
             text = held.text if held.last == line.first else f"{held.text} {line.text}"
             power = "^" if _is_power(held, line) else " "  # a superscript on its own line
@@ -65,6 +75,8 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
         held = line
     if held is not None:
         yield held
+    if blank is not None:
+        yield blank
 
 
 def _belongs(held: Line, line: Line) -> bool:
@@ -83,7 +95,7 @@ def _belongs(held: Line, line: Line) -> bool:
     relates, counts = RELATION.search(held.plain) is not None, re.search(r"\d", held.plain) is not None
     is_open = counts and held.plain.count("(") > held.plain.count(")")
     if is_open or ((counts or relates) and _GOES_ON.search(held.plain)):
-        return True
+        return not _TIMES.search(held.plain) or line.plain.lstrip()[0] in "(0123456789"
     own = (_OWN_RESULT, _OWN_LABEL if relates else _OWN_TIMES, _OWN_NUMBERS)
     if any(pattern.match(line.plain) for pattern in own):
         return False

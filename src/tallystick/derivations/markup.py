@@ -14,6 +14,7 @@ import unicodedata
 
 from tallystick.derivations.browser_math import once
 
+MOST_CLAUSE = 120  # characters before a verb that may hold its product
 MOST_ROUNDS = 20  # levels of nested braces
 
 _URL = re.compile(r"https?://\S+")
@@ -27,6 +28,15 @@ _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)"
 
 # In code, a comment may state the result: "wte = vocab * d  # 38,597,376".
 _RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KMB]?\s?$)")
+
+# "12 × 768² is about 7.1 million": a verb between arithmetic and its result.
+_VERB = re.compile(
+    r"(?<=[\w)])\s+(?:is|are|gives|makes|equals|yields|comes to|ergibt|ergeben|ist|sind|font|fait|donne|da|dan|son|fa|dà|равно)\s+"
+    r"(about|approximately|roughly|around|nearly|almost|just over|etwa|rund|ca\.|environ|unos|unas|circa|около|примерно)?\s*"
+    r"(?=~?\d(?:[\d,._]*\d)?+(?:\s?[KMBT]\b|\s+(?:thousand|[mb]illion|param|weights|mil[lh]|mio)|[^\w\s%]|$))",
+    re.IGNORECASE,
+)
+_COMPUTED = re.compile(r"\d\s*[*x×·^²]\s*\(?\d[^=≈:;]*$")
 
 # print(f"{total:,}") before its result in code stands for the variable.
 _PRINTED = re.compile(
@@ -43,6 +53,7 @@ _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
+_DECIMAL = re.compile(r"(?:(?<=\d)\{,\}(?=\d{1,2}(?!\d)|\d{4})|(?<=(?<![\d.,}])0)\{,\}(?=\d))")  # 150{,}5 and 0{,}786
 # "\\\\times" in a string literal. If \\\\ ends a line, the next command has its own backslash.
 _DOUBLED = re.compile(
     r"(?<!\\)\\\\(?=(?:times|cdot|div|approx|simeq|sim|text\w*|frac|mathrm|left|right|to|rightarrow|quad|ldots|cdots|dots)(?![a-z]))"
@@ -127,7 +138,8 @@ def plain(line: str) -> str:
     if "$" in line or "," in line:
         line = _SCALED_OUTSIDE.sub("", line)
     line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
-    return line.translate(_CHARACTERS)
+    line = line.translate(_CHARACTERS)
+    return _VERB.sub(_related, line) if " " in line else line
 
 
 def readable(line: str) -> str:
@@ -141,7 +153,7 @@ def readable(line: str) -> str:
 
 
 def _without_latex(line: str) -> str:
-    line = _ANNOTATION.sub(" ", _TIE.sub(",", _DOUBLED.sub(r"\\", line)))
+    line = _ANNOTATION.sub(" ", _TIE.sub(",", _DECIMAL.sub(".", _DOUBLED.sub(r"\\", line))))
     for _ in range(MOST_ROUNDS):
         before = line
         line = _STYLE.sub(r"\1", line)
@@ -154,6 +166,13 @@ def _without_latex(line: str) -> str:
     line = re.sub(r"\s*\\(?:left|[bB]igg?l)\s*(?=[(\[])", "", line)  # 12 \left( multiplies 12 by the parentheses
     line = _COMMAND.sub(_meaning, line)
     return re.sub(r"&(?=\s*[=≈])|(?<=[=≈])\s?&|&\s*$|^\s*&", "", line).replace("&", " ")
+
+
+def _related(verb: re.Match[str]) -> str:
+    """Return the sign for a verb, if a product precedes it in its clause, else the verb."""
+    if not _COMPUTED.search(verb.string, max(0, verb.start() - MOST_CLAUSE), verb.start()):
+        return verb[0]
+    return " ≈ " if verb[1] else " = "
 
 
 def _labelled(match: re.Match[str]) -> str:

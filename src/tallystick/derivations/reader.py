@@ -10,32 +10,25 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 from tallystick.core.budget import OverBudget, current
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, alone, evaluate
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, alone, evaluate
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
 from tallystick.derivations.markup import readable
-from tallystick.derivations.parser import (
-    Token,
-    computes,
-    goes_on,
-    is_sure,
-    is_variable,
-    prefix,
-    suffix,
-    tokens,
-    unit_of,
-    writes_dots,
-)
+from tallystick.derivations.parser import prefix, suffix
+from tallystick.derivations.phrases import computes, goes_on, is_sure, is_variable, unit_of
 from tallystick.derivations.statements import BOUND, TOTAL, Derivation, Side, Statement, Unread
+from tallystick.derivations.tokens import Token, tokens, writes_dots
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular
 
 LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
-MANY = f"the first {MOST_STATEMENTS:,} equations are judged, and nothing from here on"
+MANY = f"is not read: a text is judged up to its first {MOST_STATEMENTS:,} equations"
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
 LEAST_PROSE = 20  # words; a shorter text without an equation is refused as a mistake
@@ -82,7 +75,14 @@ _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _CELLS = re.compile(r"\s{2,}")
 _SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
+_TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w")
+_TOTAL_BEHIND = re.compile(
+    r"[\s*_$)]*(?:[^\W\d_]{5,12}\s+)?(?:(?:in|au|en|no)\s+)?(?:totale?|(?:ins)?gesamt|altogether|overall)\b"
+    r"(?!\s+(?:per|pro|par|por|each|for|of|in)\b)",
+    re.IGNORECASE,
+)
+_IN = re.compile(r"(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?\s+(?:in|au|en|no)\s*$", re.IGNORECASE)
 _CALLED = re.compile(r"[(（][^()（）]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 _MODEL = re.compile(r"^[A-Z].*[\dA-Z-]|-")  # GPT-2, BERT-base, LLaMA
@@ -261,13 +261,11 @@ class _Reader:
             about = following > cut + 2 and pieces[cut + 1].text.lower() in ABOUT  # "= about 38.6M"
             loose = about or pieces[cut].text in ("≈", "~", "~=")
             segment = pieces[cut + 1 + about : following]
-            found = prefix(segment, self.known)
-            if found is not None and following < len(pieces) and self._is_name(segment[found[1] - 1]):
-                found = found[0], found[1] - 1  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
+            found, plus = self._first(segment, last=following == len(pieces))
             late = suffix(segment, self.known) if found is None and following < len(pieces) else None
             # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
             if late is not None and isinstance(late[0], Operation):
-                self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                self._end(line, text, begin, end)
                 begin = self._begin(line, text, segment, label)
                 continue
             if found is not None:
@@ -286,14 +284,40 @@ class _Reader:
             if isinstance(more, Operation) and more.symbols[-1] == "(+":  # "= 589,824 (+768 biases) = 590,592"
                 begin.sides[-1:] = [begin.sides[-1]._replace(expression=_without_last(more))]
                 if following < len(pieces):
-                    self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+                    self._end(line, text, begin, end)
                     begin = _Beginning(begin.label, "", [Side(more)], segment[0].start)
                     continue
+            if found is not None and found[1] == plus:  # "≈ 85M + embeddings ≈ 110M" is not 85M
+                self._end(line, text, begin, end)
+                # "Total: … ≈ 6.6B + norms ≈ 7B" has its total before the plus sign.
+                words = "" if TOTAL.search(begin.label) else text[segment[plus].end : segment[-1].end]
+                begin = _Beginning(words, "", [], segment[plus].start, goes_on=begin.label or " ")
+                continue
             if following == len(pieces) or found is None or found[1] == len(segment):
                 continue
-            self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+            self._end(line, text, begin, end)
             begin = self._begin(line, text, segment[found[1] :], label)
-        self._add(line, begin.label, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+        if begin.sides and _TOTAL_BEHIND.match(text, end):  # "85M + 39M = 124M in total"
+            begin = begin._replace(label="total" if begin.goes_on else f"{begin.label} total")
+        self._end(line, text, begin, end)
+
+    def _first(self, segment: Sequence[Token], *, last: bool) -> tuple[tuple[Expression, int] | None, int]:
+        """Return the expression that a segment between two relations begins with, and its end.
+
+        The second value is the place of a plus sign after it with only words behind, or 0.
+        """
+        found = prefix(segment, self.known)
+        if found is not None and not last and self._is_name(segment[found[1] - 1]):
+            return (found[0], found[1] - 1), 0  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
+        if found is None and (plus := _plus_words(segment)):
+            return prefix(segment[:plus], self.known), plus
+        return found, 0
+
+    def _end(self, line: Line, text: str, begin: _Beginning, end: int) -> None:
+        """Add the chain that ends here."""
+        summed = begin.goes_on and len(begin.sides) > 1  # its result is named by the chain before
+        words = begin.goes_on if summed else begin.label
+        self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
 
     def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
         """Return the chain with one more side.
@@ -305,7 +329,7 @@ class _Reader:
         if begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
             self._add(line, begin.label, begin.sides, name=begin.name, clause=clause)
             return _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
-        begin.sides.append(side)
+        begin.sides.append(side._replace(sure=False) if begin.goes_on and not begin.sides else side)
         return begin
 
     def _several(self, line: Line, match: re.Match[str]) -> None:
@@ -369,9 +393,11 @@ class _Reader:
                 if word is None or RELATION.search(clause) or BOUND.search(clause):
                     continue
                 pieces = self._tokens(clause[word.end() :])
-                numbers = _said(pieces) or _said(self._tokens(clause[: word.start()])[-1:])  # "54,525,952 total"
+                # "54,525,952 total", "124 million parameters in total"
+                numbers = _said(pieces) or _said(self._tokens(_IN.sub("", clause[: word.start()]))[-1:])
                 if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
-                    self._add(line, f"{before} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
+                    about = "" if _adds_up(self._tokens(before), numbers[0]) else before
+                    self._add(line, f"{about} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
 
     def _sentences(self, line: Line) -> None:
         """Keep the large numbers of a line, in case the text states no total.
@@ -411,12 +437,17 @@ class _Reader:
             after = _PRODUCT_BEHIND.search(value)  # "12 blocks:  85.0M   (7.08M × 12)"
             found = [inside[1] if inside else "", after[1] if after else ""]
             product = next((how for how in map(self._product, found) if how is not None), None)
+            if product is not None and inside and (times := _TIMES_BEFORE.search(words)):
+                product = _several(product, int(times[1]), number)  # "Router × 3 (1,536 × 28)   129,024"
             if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
-                product = how
-            product = product or self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)
+                product = Side(how)
+            if product is None and (
+                how := self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)
+            ):
+                product = Side(how)
             sides = [Side(number, loose=pieces[0].kind != "number")]
             if product is not None:
-                sides.insert(0, Side(product))
+                sides.insert(0, product)
             self._add(line, f"{label} {words}", sides)
         elif number is not None and not words:
             self._add(line, "", [Side(number)])
@@ -427,10 +458,16 @@ class _Reader:
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
                 self._add(line, f"{label} {text}", [Side(numbers[0])])
 
-    def _product(self, text: str) -> Operation | None:
-        """Return the arithmetic at the start of a text, or None."""
-        found = prefix(self._tokens(text), self.known) if text else None
-        return found[0] if found and isinstance(found[0], Operation) else None
+    def _product(self, text: str) -> Side | None:
+        """Return the arithmetic at the start of a text, or None.
+
+        It is sure if nothing follows it: "1,536 × 28, plus a scalar" is more than its product.
+        """
+        pieces = self._tokens(text) if text else []
+        found = prefix(pieces, self.known)
+        if found is None or not isinstance(found[0], Operation):
+            return None
+        return Side(found[0], sure=_numbers_end(pieces) <= found[1])
 
     def _shapes(self, text: str, number: Number) -> Operation | None:
         """Return the product of the sizes in "4 x (768, 768)" if it equals the number, else None.
@@ -514,12 +551,31 @@ def _said(pieces: Sequence[Token]) -> list[Number]:
     return found
 
 
+def _adds_up(pieces: Sequence[Token], number: Number) -> bool:
+    """Return whether a number is the sum of the last numbers of some tokens.
+
+    Example: "about 85 million, plus about 39 million of the embeddings, in total 124 million".
+    """
+    numbers = [piece.number for piece in pieces if piece.number is not None and piece.number.value >= LEAST_SUM]
+    sums = list(
+        accumulate(reversed(numbers), lambda one, other: Number(one.value + other.value, one.unit + other.unit))
+    )
+    return any(abs(one.value - number.value) <= (one.unit + number.unit) / 2 for one in sums[1:])
+
+
 def _numbers_end(pieces: Sequence[Token]) -> int:
     """Return the end of some tokens without their trailing words, which change nothing."""
     end = len(pieces)
     while end > 1 and pieces[end - 1].kind == "word":
         end -= 1
     return end
+
+
+def _plus_words(pieces: Sequence[Token]) -> int:
+    """Return the place of a plus sign with only words after it, or 0: "85M + embeddings"."""
+    place = next((place for place, piece in enumerate(pieces) if piece.text == "+"), 0)
+    behind = pieces[place + 1 :]
+    return place if behind and all(piece.kind == "word" for piece in behind) else 0
 
 
 def _is_share(pieces: Sequence[Token], before: Side) -> bool:
@@ -567,6 +623,16 @@ def _alone(pieces: Sequence[Token]) -> Number | None:
     return pieces[place].number
 
 
+def _several(product: Side, times: int, number: Number) -> Side:
+    """Return a product, taken several times if that is the number."""
+    both = Operation(("*",), (Number(Fraction(times)), product.expression))
+    try:
+        fits = evaluate(both, {}).exact == number.value
+    except Undefined:  # it holds variables
+        return product
+    return product._replace(expression=both) if fits else product
+
+
 class _Beginning(NamedTuple):
     """A chain so far: its label, the variable it defines, its sides, and its start."""
 
@@ -575,6 +641,8 @@ class _Beginning(NamedTuple):
     sides: list[Side]
     start: int
     argument: bool = False
+    # Label of the chain before, if the first side is added to it: "+ embeddings ≈ 0.26B ≈ 6.7B"
+    goes_on: str = ""
 
 
 def _clause(text: str, start: int, end: int) -> str:

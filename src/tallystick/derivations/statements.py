@@ -20,10 +20,24 @@ TOTAL = re.compile(
 )
 
 # "Total dimension: 96 × 128 = 12,288" is a size, not a parameter total.
-SIZE = re.compile(r"\b(?:dimensi|width\b|размерност)|维度|次元", re.IGNORECASE)
+SIZE = re.compile(
+    r"\b(?:dimensi|width\b|размерност|(?:hidden|vocab(?:ulary)?|context|intermediate|inner|head|batch|embedding|block) size\b)"
+    r"|维度|次元",
+    re.IGNORECASE,
+)
 
 # A number after < or ≤ is a bound, not a count of the model.
-BOUND = re.compile(r"(?<![-=<>:])[<>](?![-=<>])|[<>]=(?!=)|[≤≥]")
+BOUND = re.compile(
+    r"(?<![-=<>:])[<>](?![-=<>])|[<>]=(?!=)|[≤≥]"
+    r"|\b(?:(?:more|less|fewer) than|at (?:least|most)|lebih dari|(?:más|mais|menos) de|(?:plus|moins) de|(?:mehr|weniger) als"
+    r"|(?:più|meno) di|более|больше|менее|меньше)\s+(?=[~$]?\d)|超过|超過|不到",
+    re.IGNORECASE,
+)
+
+_COUNTED = re.compile(
+    r"\s*\d{1,3} ?(?:[^\W\d_]+ )?(?:layers|blocks|schichten|couches|capas|camadas|сло[её]в|层|層|층)(?=\W)",
+    re.IGNORECASE,
+)
 
 # Patterns that describe a column of addends above its sum.
 DRAWN = re.compile(r"\W*[-=_─━═]{3,}\W*")  # a line drawn between addends and their sum
@@ -62,8 +76,12 @@ class Statement(NamedTuple):
 
     @property
     def labels(self) -> tuple[str, str, str]:
-        """Texts that may name the number, nearest first: label, heading, section."""
-        return self.label, self.heading, self.section
+        """Texts that may name the number, nearest first: label, heading, section.
+
+        A statement without a label may begin with its layers: "32 layers × 202M".
+        """
+        counted = None if self.label else _COUNTED.match(self.clause)
+        return counted[0] if counted else self.label, self.heading, self.section
 
 
 class Unread(NamedTuple):

@@ -287,7 +287,7 @@ def refused(capsys, *arguments):
         (b"no equation\n", "has no equation in it"),
         (b"\x89PNG\r\n\x1a\n\x00\x00 = 1", "is binary"),
         (b"caf\xe9 = 1\n", "byte 3 is not UTF-8"),
-        (b"x = 9**9**9\n", "line 1: a number of more than 300 digits"),
+        (b"x = 9**9**9\n", "line 1: gives a number of over 300 digits"),
     ],
 )
 def test_files_that_are_no_derivation(capsys, tmp_path, content, words):

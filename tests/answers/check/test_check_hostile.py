@@ -124,7 +124,7 @@ def test_of_many_equations_the_first_are_judged_and_the_rest_is_not():
     answer = tallystick.check(RIGHT * 3_002, against="gpt2")
     assert len(answer.equations) == 3_000
     (rest,) = answer.unread
-    assert (rest.line, rest.why) == (3_001, "the first 3,000 equations are judged, and nothing from here on")
+    assert (rest.line, rest.why) == (3_001, "is not read: a text is judged up to its first 3,000 equations")
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,20 @@ from fractions import Fraction
 from tallystick.answers.check.quantities import Quantity
 from tallystick.answers.check.terms import Term
 from tallystick.derivations.arithmetic import Expression, Number, Value, exactly
-from tallystick.derivations.statements import TOTAL, Statement
+from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
 _ADAPTERS = re.compile(r"(?<![^\W_])(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])", re.IGNORECASE)
 _MEASURES = re.compile(
-    r"\b(?:bytes?|memory|[KMG]i?B|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b",
+    r"\b(?:bytes?|memory|v?ram|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b"
+    r"|(?<![^\W\d_])[KMG]i?B\b",
     re.IGNORECASE,
 )
 
+_ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|flops?|macs?)\b", re.IGNORECASE)
+_PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参数|參數|パラメータ|파라미터", re.IGNORECASE)
+
 _UNREAD = exactly(0)
+LEAST_COUNT = 100_000  # a smaller number may be a size
 MOST_BEHIND = 2  # words after "Total:" that keep its number the total
 
 
@@ -82,9 +87,9 @@ class Claim:
 def is_total(statement: Statement) -> bool:
     """Return whether a statement calls itself a total of parameters."""
     words = statement.label or statement.name or statement.heading
-    said = words.rpartition(":")[2]
-    if len(said.split()) > MOST_BEHIND and not re.search(r"[-+*/=]", said):
-        words = said  # "Total: of these the matrix of the layer (64 × 10" is of the matrix
+    behind = words.rpartition(":")[2]
+    if len(behind.split()) > MOST_BEHIND and not re.search(r"[-+*/=]", behind):
+        words = behind  # "Total: of these the matrix of the layer (64 × 10" is of the matrix
     return bool(TOTAL.search(words) or statement.name == "N") and not measures(statement)
 
 
@@ -94,8 +99,19 @@ def measures(statement: Statement) -> bool:
 
 
 def is_in_bytes(statement: Statement) -> bool:
-    """Return whether a statement is about bytes or operations."""
-    return _MEASURES.search(f"{statement.label} {statement.clause}") is not None
+    """Return whether a statement is about bytes or operations.
+
+    If its heading is about them, so is the statement, unless one of the two names parameters.
+    """
+    words = f"{statement.label} {statement.clause}"
+    under = _MEASURES.search(statement.heading) and not _PARAMETERS.search(f"{statement.heading} {words}")
+    return bool(under) or _MEASURES.search(words) is not None
+
+
+def counts_no_parameters(statement: Statement, number: Fraction) -> bool:
+    """Return whether a label names a size or activations: "hidden size", "activation"."""
+    size = number < LEAST_COUNT and SIZE.search(statement.label)
+    return bool(size or _ACTIVATIONS.search(statement.label))
 
 
 def is_of_adapters(statement: Statement) -> bool:

@@ -1,8 +1,8 @@
 """Explain a labelled number that is not the label's: which size was used wrongly.
 
 >>> from tallystick import count
->>> said = misfit("MLP per layer", Fraction(2 * 4096 * 11008), Quantities(count("llama-2-7b")))
->>> said.sentence
+>>> found = misfit("MLP per layer", Fraction(2 * 4096 * 11008), Quantities(count("llama-2-7b")))
+>>> found.sentence
 'MLP of one layer has 135,266,304: two matrices are counted, and there are three (gate, up, down)'
 """
 

@@ -48,46 +48,44 @@ _NUMBERED = {"w1": "gate", "w3": "up", "v1": "up", "w2": "down"}  # Llama's and 
 _OF_NO_STREAM = re.compile(r"(^|\.)indexer\.")  # DeepSeek's indexer selects the tokens for attention
 
 
-def projected(strands: Iterable[TensorGroup]) -> list[TensorGroup]:
+def projected(groups: Iterable[TensorGroup]) -> list[TensorGroup]:
     """Return the tensor groups, each with its projection as the slot."""
-    strands = list(strands)
-    by_size = _by_size(strands)
+    groups = list(groups)
+    by_size = _by_size(groups)
     return [
-        strand._replace(
-            slot=_by_name(strand) or by_size.get((strand.role, strand.trunk, strand.word)) or _usual(strand)
-        )
-        for strand in strands
+        group._replace(slot=_by_name(group) or by_size.get((group.role, group.trunk, group.word)) or _usual(group))
+        for group in groups
     ]
 
 
-def _by_name(strand: TensorGroup) -> str | None:
-    if _OF_NO_STREAM.search(strand.name):
+def _by_name(group: TensorGroup) -> str | None:
+    if _OF_NO_STREAM.search(group.name):
         return None
-    if strand.role == "mlp" and strand.word == "dense":
-        return _DENSE.get(strand.trunk.rpartition(".")[2])
-    words = _WORDS.get(strand.role, ())
-    return next((slot for slot, pattern in words if re.fullmatch(pattern, strand.word, re.IGNORECASE)), None)
+    if group.role == "mlp" and group.word == "dense":
+        return _DENSE.get(group.trunk.rpartition(".")[2])
+    words = _WORDS.get(group.role, ())
+    return next((slot for slot, pattern in words if re.fullmatch(pattern, group.word, re.IGNORECASE)), None)
 
 
-def _usual(strand: TensorGroup) -> str | None:
+def _usual(group: TensorGroup) -> str | None:
     """Return the usual projection of a name such as w1, or None.
 
     Embeddings and heads have the slot "".
     """
-    if strand.role in EMBEDDING_ROLES:
+    if group.role in EMBEDDING_ROLES:
         return ""
-    return _NUMBERED.get(strand.word.lower()) if strand.role in ("mlp", "experts") else None
+    return _NUMBERED.get(group.word.lower()) if group.role in ("mlp", "experts") else None
 
 
-def _by_size(strands: Iterable[TensorGroup]) -> dict[tuple[str, str, str], str]:
+def _by_size(groups: Iterable[TensorGroup]) -> dict[tuple[str, str, str], str]:
     """Return projections of MLP matrices with unknown names, by role, module and word.
 
     A bias has the projection of its matrix.
     """
     modules: dict[tuple[str, str], dict[str, list[TensorGroup]]] = defaultdict(lambda: defaultdict(list))
-    for strand in strands:
-        if strand.role in ("mlp", "experts") and strand.kind == "matrix" and not strand.buffer:
-            modules[strand.role, strand.trunk][strand.word].append(strand)
+    for group in groups:
+        if group.role in ("mlp", "experts") and group.kind == "matrix" and not group.buffer:
+            modules[group.role, group.trunk][group.word].append(group)
     return {
         (*module, word): slot
         for module, matrices in modules.items()
@@ -101,7 +99,7 @@ def _of_module(matrices: Sequence[Sequence[TensorGroup]]) -> Sequence[str]:
 
     Return () if the sizes do not fit an MLP.
     """
-    sizes = [sum(strand.size * strand.copies for strand in ones) for ones in matrices]
+    sizes = [sum(group.size * group.copies for group in ones) for ones in matrices]
     if len(sizes) == 2 and sizes[0] == 2 * sizes[1]:
         return ("gate_up", "down")
     if len(sizes) == 2 and sizes[1] == 2 * sizes[0]:

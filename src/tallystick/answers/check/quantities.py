@@ -154,16 +154,20 @@ class Quantities:
             number: the stated value, with its bounds.
             labels: texts that may name the quantity, nearest first.
         """
-        about = next((tags for label in labels if (tags := tags_of(label)) - KINDS), tags_of(labels[0]))
-        if not about or number.high - number.low > VAGUE * abs(number.exact):
+        if number.high - number.low > VAGUE * abs(number.exact):
             return None
-        found = [
-            quantity
-            for quantity in self.all
-            if number.low <= quantity.parameters <= number.high
-            and (quantity.component & about or not (quantity.component or about - KINDS))
-        ]
-        return max(found, key=lambda quantity: fit(quantity, labels), default=None)
+        named = [tags for label in labels if (tags := tags_of(label))]
+        # "12 layers" under "Norms" are whole layers, if their number fits.
+        for about in [*named[:1], *(tags for tags in named[1:] if tags - KINDS)]:
+            found = [
+                quantity
+                for quantity in self.all
+                if number.low <= quantity.parameters <= number.high
+                and (quantity.component & about or not (quantity.component or about - KINDS))
+            ]
+            if found or about - KINDS:
+                return max(found, key=lambda quantity: fit(quantity, labels), default=None)
+        return None
 
     def whole_model(self, number: Value) -> Quantity | None:
         """Return the whole model if the number of a total fits it, else None."""
@@ -223,6 +227,11 @@ class Quantities:
         self._add("MLP", roles.get("mlp", set()), {"mlp"})
         self._add("experts", roles.get("experts", set()), {"experts"})
         self._experts(roles.get("experts", set()))
+        self._add(
+            "shared experts",
+            {place for place, atom in enumerate(atoms) if "shared" in atom.name},
+            {"experts", "shared"},
+        )
         self._add("router", roles.get("router", set()), {"router"})
         for tags, words in (
             ("o", NAMED["o"]), ("q k v", NAMED["qkv"]), ("q", NAMED["q"]), ("k", NAMED["k"]), ("v", NAMED["v"]),
@@ -333,8 +342,8 @@ class Quantities:
 
 def _may_be(quantity: Quantity, about: frozenset[str]) -> bool:
     """Return whether a label's tags do not contradict a quantity."""
-    said, held = about - KINDS, quantity.tags - KINDS
-    return not (said and held) or bool(said & held)
+    asked, held = about - KINDS, quantity.tags - KINDS
+    return not (asked and held) or bool(asked & held)
 
 
 def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()) -> int:
@@ -346,7 +355,7 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
         factors: the factors of the product, in ascending order.
     """
     score = 0
-    said = False
+    named = False
     for weight, label in zip((12, 4, 2, 1), filter(None, labels), strict=False):
         wanted = tags_of(label)
         about = quantity.tags
@@ -355,10 +364,10 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
         )
         score -= 4 * weight * ("module" in about and SEVERAL.search(label) is not None)
         score += weight * ("module" in about and _module(quantity.names[0]).lower() in label.lower())
-        said = bool(wanted - KINDS)
-        if said:
+        named = bool(wanted - KINDS)
+        if named:
             break
-    if not said and quantity.is_projection and not quantity.one_layer:
+    if not named and quantity.is_projection and not quantity.one_layer:
         score -= 40  # unnamed, one projection over all layers is an unlikely meaning
     return score + 3 * (bool(factors) and quantity.factors == factors)
 
@@ -381,15 +390,15 @@ def _atoms(ledger: Ledger) -> list[Atom]:
         if entry.unique:
             shape = tuple(int(size) for size in entry.shape)
             stacks.setdefault((template_of(entry.name)[0].replace("{}", "*"), shape), []).append(entry)
-    strands = _strands(ledger.parameters)
+    groups = _groups(ledger.parameters)
     found = []
     for (name, shape), entries in stacks.items():
         layers = sum(int(entry.axes[0].length) if entry.axes else 1 for entry in entries)
         parameters = sum(int(entry.unique) * entry.copies for entry in entries)
         copies, first = sum(entry.copies for entry in entries), entries[0]
         called = template_of(first.called)[0].replace("{}", "*")
-        strand = strands.get(name) or strands[_open(name)]
-        tag = _tag(called, first.role, strand.slot)
+        group = groups.get(name) or groups[_open(name)]
+        tag = _tag(called, first.role, group.slot)
         final = first.role == "norm" and "*" not in name
         whole = Atom(
             tag,
@@ -401,24 +410,24 @@ def _atoms(ledger: Ledger) -> list[Atom]:
             layers if "*" in name else 1,
             parameters,
             final,
-            strand.experts,
+            group.experts,
             Fraction(1) if first.active is None else Fraction(first.active),
         )
         found += _unpacked(whole, stacks)
     return found
 
 
-def _strands(entries: Iterable[Entry]) -> dict[str, TensorGroup]:
+def _groups(entries: Iterable[Entry]) -> dict[str, TensorGroup]:
     """Return the tensor group of each name.
 
     Keys are the name with every index open, and the name as `template_of` writes it. The slot is
     None if the groups of one name differ in it.
     """
     found: dict[str, TensorGroup] = {}
-    for strand in tensor_groups(entries):
-        for name in {_open(strand.name), template_of(strand.name.replace("{}", "0"))[0].replace("{}", "*")}:
-            before = found.setdefault(name, strand)
-            if before.slot != strand.slot:
+    for group in tensor_groups(entries):
+        for name in {_open(group.name), template_of(group.name.replace("{}", "0"))[0].replace("{}", "*")}:
+            before = found.setdefault(name, group)
+            if before.slot != group.slot:
                 found[name] = before._replace(slot=None)
     return found
 

@@ -156,9 +156,9 @@ class Readings:
     def doubt(self, left: Side, right: Side, *, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
         if not (left.sure and right.sure):
-            return "words stand among its numbers"
+            return "has words or a function among its numbers"
         if _shapes(left.expression, right.expression):
-            return "it multiplies matrices, of which these are the shapes"
+            return "multiplies matrices: these are their shapes"
         low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         if not any(True for _ in names_in(left.expression)) and (high < LEAST_FAR or computed):
@@ -166,7 +166,7 @@ class Readings:
         ratio = high / low if low else 0
         factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
         left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
-        return "its sides are too far apart to be meant as equal" if not 0 < ratio <= FAR and not left_out else ""
+        return "has sides too far apart to be meant as equal" if not 0 < ratio <= FAR and not left_out else ""
 
 
 def _units(side: Side) -> Sequence[Fraction]:

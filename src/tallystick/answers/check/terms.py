@@ -138,10 +138,13 @@ def labelled(term: Term, labels: Sequence[str], line: int) -> Term:
 
     The new labels come after its own ones.
     """
+    more = tuple(label for label in labels if label)
+    if not more and term.line:
+        return term  # its parts have their lines too
     return term._replace(
-        labels=(term.labels + tuple(label for label in labels if label))[:MOST_LABELS],
+        labels=(term.labels + more)[:MOST_LABELS],
         line=term.line or line,
-        parts=tuple(labelled(part, labels, line) for part in term.parts),
+        parts=tuple(labelled(part, more, line) for part in term.parts),
     )
 
 

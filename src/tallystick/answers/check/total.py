@@ -8,9 +8,10 @@ from fractions import Fraction
 from math import log2
 
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
-from tallystick.answers.check.equations import MOST_COUNTED, Judge
+from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import KINDS, layers_of, tags_of
-from tallystick.answers.check.readings import LEAST_REFERENCE, names_in, symbolic
+from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, names_in, symbolic
+from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate
 from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
@@ -18,6 +19,12 @@ _WITH = re.compile(
     r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
 )  # "Total with embeddings" is not an embedding
 LEAST_SHARE = 100  # a number with fewer digits, such as 7B, is too vague
+# "Total: ~176M parameters per layer"
+PER_LAYER = re.compile(
+    r"\d\s?(?:[KMB]|[mb]illion)?\s+(?:param\w*|weights?)?\s*(?:per |/ ?|in (?:each|one) )(?:\w+ )?(?:layer|block)\b[^=≈]*$"
+    r"|\d\s?[KMB万亿億]?\s?(?:个?参数|參數|パラメータ)?\s?/\s?[层層][^=≈]*$",
+    re.IGNORECASE,
+)
 FAR = 2  # a sum off by over half the model's total is not the whole
 
 
@@ -35,8 +42,8 @@ def whole(judge: Judge) -> int | None:
         for place, (statement, claim) in enumerate(zip(statements, judge.claims, strict=True))
         if claim is not None
         and not measures(statement)
-        and claim.stated > 0
-        and not (symbolic(claim.side) and judge.origin.keys().isdisjoint(names_in(claim.side)))
+        and claim.stated >= 1  # 70% is a share
+        and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, statement, claim, collected)
     }
     sections = {
@@ -47,7 +54,7 @@ def whole(judge: Judge) -> int | None:
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     if not found:
-        return next((place for way in (_of_adapters, _last_sum, _said) if (place := way(judge)) is not None), None)
+        return next((place for way in (_of_adapters, _last_sum, _in_prose) if (place := way(judge)) is not None), None)
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
         if not any(_is_stated(claim) for claim in found.values()):
@@ -63,7 +70,7 @@ def whole(judge: Judge) -> int | None:
     return min(found, key=rank)
 
 
-def _said(judge: Judge) -> int | None:
+def _in_prose(judge: Judge) -> int | None:
     """Return the number in a sentence that equals the model's total, or None.
 
     It serves a text without a stated total. The sentence is added to the statements.
@@ -107,18 +114,31 @@ def _of_adapters(judge: Judge) -> int | None:
 def _last_sum(judge: Judge) -> int | None:
     """Return the last equation if it adds or repeats layers and is the largest, else None.
 
-    It serves a text without a stated total, and without a model.
+    It serves a text without a stated total, and without a model. Bytes, operations and small
+    numbers may follow it.
     """
-    claims = [(place, claim) for place, claim in enumerate(judge.claims) if claim is not None]
+    statements = judge.derivation.statements
+    claims = [
+        (place, claim)
+        for place, claim in enumerate(judge.claims)
+        if claim is not None and claim.stated >= LEAST_REFERENCE and not measures(statements[place])
+    ]
     if not claims or judge.quantities is not None:
         return None
     place, last = claims[-1]
-    statement = judge.derivation.statements[place]
+    statement = statements[place]
     largest = all(claim.stated < last.stated for _, claim in claims[:-1])
     about = _about(statement)
     layers = "block" in tags_of(_words(statement)) - {"one"} and _repeats(judge, last)  # "36 layers: 36 × 1.8B"
     plain = (_adds(last) or layers) and not measures(statement) and not about - {"all", "block"}
-    return place if largest and plain else None
+    matrix = len(claims) == 1 and _is_matrix(last)
+    return place if largest and plain and not matrix and not _part(judge, last) else None
+
+
+def _is_matrix(claim: Claim) -> bool:
+    """Return whether a sum is one product with its bias: "768 × 768 + 768"."""
+    parts = claim.term.parts if claim.term is not None else ()
+    return sum(part.value > LITTLE * claim.stated for part in parts) < 2
 
 
 def _repeats(judge: Judge, claim: Claim) -> bool:
@@ -163,9 +183,11 @@ def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozens
 def _about(statement: Statement) -> frozenset[str]:
     """Return the tags of a label; for "Total: embedding + 12 × block" those before the colon."""
     label = _words(statement) if is_total(statement) else statement.label
+    if PER_LAYER.search(statement.clause):
+        label = f"{label} per layer"
     before, *colon = re.split(r"[:\uff1a]", label, maxsplit=1)
-    said = before if colon and TOTAL.search(before) else label
-    return tags_of(_WITH.sub("", said) if TOTAL.search(said) else said)
+    words = before if colon and TOTAL.search(before) else label
+    return tags_of(_WITH.sub("", words) if TOTAL.search(words) else words)
 
 
 def _words(statement: Statement) -> str:
@@ -216,7 +238,9 @@ def _adds(claim: Claim) -> bool:
 def _part(judge: Judge, claim: Claim) -> bool:
     """Return whether a larger number of parameters is computed from a claim.
 
-    Restatements and conversions to bytes do not count.
+    Restatements and conversions to bytes do not count; a sum of operations does.
     """
     users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
-    return any(user and user.stated > claim.stated and not measures(statement) for statement, user in users)
+    return any(
+        user and user.stated > claim.stated and (_adds(user) or not measures(statement)) for statement, user in users
+    )

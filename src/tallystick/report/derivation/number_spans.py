@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from tallystick.derivations.markup import plain
-from tallystick.derivations.parser import tokens, writes_dots
+from tallystick.derivations.tokens import tokens, writes_dots
 from tallystick.errors import BadInput
 
 Span = tuple[int, int]

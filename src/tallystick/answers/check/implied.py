@@ -1,0 +1,220 @@
+"""Find what a lone number implies: the sum of the lines above it, or one of them times a count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
+from tallystick.answers.check.claims import Claim, is_total, measures
+from tallystick.answers.check.labels import KINDS, tags_of
+from tallystick.answers.check.quantities import Quantities
+from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
+from tallystick.core.budget import current
+from tallystick.derivations.arithmetic import Value, exactly
+from tallystick.derivations.statements import (
+    BRANCH,
+    DRAWN,
+    HUNDREDS,
+    MARGIN,
+    SECTION,
+    TAKEN,
+    Derivation,
+    Statement,
+)
+
+MOST_BEGUN = 12  # characters of a label that must begin a line
+MOST_BETWEEN = 2  # lines from one addend to the next: a rule or blank line may separate them
+NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an addend
+LONGEST_RUN = 12  # parts of one addend listed below it
+MOST_APART = 6  # lines from one addend to the next above a drawn line
+LEAST_ADDENDS = 3
+NEAR = 2  # a total off by more than this factor is not meant as that sum
+
+TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")  # "× 12 layers"
+_LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
+
+
+class Sum(NamedTuple):
+    """The statements that a number adds, their sum as written, and whether it is that sum."""
+
+    places: tuple[int, ...]
+    sums: Value
+    fits: bool
+
+
+class Implied:
+    """What the statements before imply for a number that stands alone."""
+
+    def __init__(self, derivation: Derivation, so_far: Addends, quantities: Quantities | None) -> None:
+        self.derivation = derivation
+        self.so_far = so_far
+        self.quantities = quantities
+
+    def sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
+        """Return the lines above that a lone number adds, or None if it is no sum of them.
+
+        Args:
+            statement: the statement of the number.
+            claim: its value.
+            judged: whether it calls itself a total, and so must add all lines.
+        """
+        above = self.so_far.summed(claim.written)
+        fits = bool(above)
+        above = above or self._meant(statement, judged=judged)
+        sums = self.so_far.sum(above)
+        near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
+        if "one" in tags_of(statement.label) or self._has_more(above):
+            near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
+        known = self.quantities is not None and claim.stated == self.quantities.total
+        wrong = (
+            near
+            and not known
+            and self._lists(above)
+            and not any(self.so_far.at(one).is_rounded for one in above)
+            and not claim.is_rounded
+            and not self._leaves_out(above, claim)
+            and not self._passes_over(above)
+        )
+        exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
+        fits = fits or exact
+        if judged and not (fits or wrong) and (column := self._column(statement)):
+            above, sums = column, self.so_far.sum(column)
+            fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
+        if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
+            return None
+        return Sum(tuple(above), sums, fits)
+
+    def _column(self, statement: Statement) -> list[int]:
+        """Return the addends above a drawn line, or the rows of the statement's table.
+
+        The list is empty if one of their numbers was not read.
+        """
+        lines = self.derivation.lines
+        table = "|" in statement.plain
+        above = [line for line in lines[max(0, statement.line - MOST_APART) : statement.line - 1] if line.strip()]
+        if not (table or (len(above) > 1 and DRAWN.fullmatch(above[-1]) and re.search(r"\d", above[-2]))):
+            return []
+        free = set(self.so_far.free())
+        found: list[int] = []
+        read: set[int] = set()
+        first = statement.line
+        for place in range(self.so_far.place - 1, max(-1, self.so_far.place - 1 - MOST_SUMMED), -1):
+            one = self.derivation.statements[place]
+            apart = first - one.last > MOST_APART or any(map(SECTION.match, lines[one.last : first - 1]))
+            if apart or (table and "|" not in one.plain):
+                break
+            first = one.line
+            read.update(range(first, one.last + 1))
+            if place in free and "one" not in tags_of(one.label) and not BRANCH.match(one.text):
+                found.append(place)
+        missed = any(
+            TAKEN.search(lines[number - 1]) or (number not in read and HUNDREDS.search(lines[number - 1]))
+            for number in range(first, statement.line)
+        )
+        computed = sum(self.so_far.at(place).expression is not None for place in found)
+        rows = {self.derivation.statements[place].line for place in found}
+        margins = {_margin(lines[row - 1]) for row in rows}
+        even = len(rows) == len(found) and (table or len(margins) == 1)  # no sub-items of an addend, no second column
+        return found[::-1] if even and len(found) >= LEAST_ADDENDS and computed > 1 and not missed else []
+
+    def _is_off(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total is near a sum, but further away than rounding explains."""
+        sums = self.so_far.sum(places)
+        spread = sums.high - sums.low + claim.written.high - claim.written.low
+        away = abs(sums.exact - claim.stated)
+        return spread < away <= claim.stated / NEAR_SUM and not self._leaves_out(places, claim)
+
+    def _leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total is the sum without a run of consecutive lines.
+
+        Examples: the tied head, or the parts of a line.
+        """
+        sizes = [exactly(0), *(self.so_far.at(place).written for place in places)]
+        sums = list(accumulate(sizes, plus))
+        current().step(10 * LONGEST_RUN * len(sums))
+        runs = (
+            (sums[start], after) for start in range(len(sums)) for after in sums[start + 1 : start + 1 + LONGEST_RUN]
+        )
+        return any(
+            abs(sums[-1].exact - (after.exact - before.exact) - claim.stated)
+            <= (sums[-1].high - sums[-1].low + claim.written.high - claim.written.low) / 2
+            for before, after in runs
+        )
+
+    def _lists(self, places: Sequence[int]) -> bool:
+        """Return whether the statements from the first of `places` to the current one form a list.
+
+        A list or table has one statement after another, with few lines between them.
+        """
+        lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
+        if any(TAKEN.search(line.plain) for line in lines):
+            return False  # a line subtracts something
+        return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
+
+    def _passes_over(self, places: Sequence[int]) -> bool:
+        """Return whether a table row since the first of `places` was skipped because of its name.
+
+        A row that seems to name bytes or adapters is skipped, yet "Engram memory" may be an addend.
+        """
+        rows = range(min(places, default=self.so_far.place), self.so_far.place)
+        lines = self.derivation.statements
+        return any("|" in lines[row].plain and row not in places and measures(lines[row]) for row in rows)
+
+    def _has_more(self, places: Sequence[int]) -> bool:
+        """Return whether unused statements precede `places`."""
+        return bool(places) and any(place < places[0] for place in self.so_far.free())
+
+    def multiplied(self, times: int, statement: Statement, claim: Claim) -> int | None:
+        """Return the line above that "× 12 layers" multiplies, or None."""
+        above = next((place for place in self.so_far.free() if self.so_far.at(place).stated), None)
+        last = (
+            self.so_far.place - 1 if self.so_far.place and self.so_far.claims[-2] else None
+        )  # e.g. an adapter's line, which is not an addend
+        fit = (one for one in (above, last) if one is not None and self._is_times(one, times, claim))
+        if (place := next(fit, None)) is None:
+            return None
+        one = self.so_far.at(place)
+        whole = is_total(self.derivation.statements[place]) or TIMES_LABEL.match(statement.plain)
+        if one.stated * times != claim.stated and not (whole or claim.is_rounded):
+            return None  # "12 layers" may include parts that the line above omits
+        return place
+
+    def _is_times(self, place: int, times: int, claim: Claim) -> bool:
+        """Return whether a claim is about `times` the number of an earlier line."""
+        return abs(self.so_far.at(place).stated * times - claim.stated) <= LITTLE * claim.stated
+
+    def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
+        """Return the statements that a lone number must be the sum of.
+
+        A total sums all; a layer's number sums that layer's statements.
+        """
+        about = tags_of(statement.label)
+        if judged and not about:
+            free = list(self.so_far.free())[::-1]
+            rows = [place for place in free if self._lists([place])] if "|" in statement.plain else free
+            return rows if len(rows) > 2 else free  # a table's total sums its own rows
+        if "one" not in about or about - KINDS:
+            return []
+        lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]
+        return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
+
+
+def _margin(line: str) -> int:
+    """Return the indentation of a line, comment signs included."""
+    return len(line) - len(line.lstrip(MARGIN))
+
+
+def is_only(statement: Statement) -> bool:
+    """Return whether a line states one large number.
+
+    "33,554,432 embedding, 20,971,520 other, 54,525,952 total" states three.
+    """
+    return len(_LARGE.findall(statement.plain)) < 2
+
+
+def begins_line(statement: Statement) -> bool:
+    """Return whether the label begins its line, as in a list or table, not mid-sentence."""
+    return statement.plain.lstrip("|#*+-• ").startswith(statement.label[:MOST_BEGUN])

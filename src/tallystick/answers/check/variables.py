@@ -1,0 +1,122 @@
+"""The values of the variables so far, and the sides of a chain that they give a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from itertools import islice, product
+
+from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.readings import LEAST_FAR, Readings, Sides, names_in
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
+from tallystick.derivations.statements import Side, Statement
+
+MOST_COUNTED = 999  # largest count that is read as a label
+MOST_SCOPES = 64  # combinations of earlier variable values tried per chain
+UNLIKE = 10  # a size that differs by more than 1/10 is another size, not the same one misquoted
+
+_SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
+_COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
+
+
+class Variables:
+    """Each variable's value, as stated and with earlier errors corrected."""
+
+    def __init__(self, constants: Mapping[str, int]) -> None:
+        self.stated = {name: exactly(value) for name, value in constants.items()}
+        self.true = dict(self.stated)
+        self.readings = Readings(self.stated)
+        # Earlier values of each variable, as stated and corrected.
+        self.former: dict[str, dict[tuple[Value, Value], None]] = {}
+        self.origin: dict[str, int] = {}  # index of the statement that defined each variable
+
+    def define(self, name: str, claim: Claim, place: int) -> None:
+        """Give a variable the value of a statement; its former value is kept."""
+        if name in self.stated:
+            before = self.stated[name], self.true[name]
+            self.former.setdefault(name, {})[before] = None
+        self.stated[name] = exactly(claim.stated)
+        self.true[name] = exactly(claim.true)
+        self.origin[name] = place
+
+    def sides(self, statement: Statement, found: Sides, claims: Sequence[Claim | None]) -> Sides:
+        """Return the sides of a chain without a label or variable that begins it.
+
+        A variable that is assigned a new plain number is redefined: it is no side.
+
+        Args:
+            statement: the statement that holds the chain.
+            found: its sides that have a value.
+            claims: the claims of the statements before it.
+        """
+        if len(found) > 1 and self.readings.wrong(found[:2]) and self._counts(statement, *found[:2]):
+            found = found[1:]
+        first = found[0].expression if len(found) > 1 else None
+        if isinstance(first, Name):
+            origin = self.origin.get(first.name)
+            claim = None if origin is None else claims[origin]
+            value = found[1].expression
+            anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other_size(value, claim.stated)
+            config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
+            if (origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew:
+                return found[1:]
+        return found
+
+    def _counts(self, statement: Statement, first: Side, second: Side) -> bool:
+        """Return whether a chain begins with a count as its label: "12 blocks = 12 × 7,087,872"."""
+        count = first.expression
+        if not isinstance(count, Number) or count.value > MOST_COUNTED:
+            return False
+        word = re.escape(statement.label.rpartition(" ")[2])
+        behind_word = word[-1:].isalpha() and re.search(rf"{word} \d", statement.plain) is not None
+        far = abs(self.readings.value(second.expression, asides=False).exact) >= LEAST_FAR
+        return behind_word or far or _COUNTED.match(statement.clause) is not None
+
+    def has_value(self, side: Side) -> bool:
+        """Return whether a side has a value: every name is known, and nothing is divided by 0."""
+        if isinstance(side.expression, Number):
+            return True
+        try:
+            evaluate(side.expression, self.stated)
+        except Undefined:  # 5 / 0
+            return False
+        return True
+
+    @contextmanager
+    def scope(self, sides: Sides) -> Iterator[None]:
+        """Use, while a chain is judged, the variable values that make it right.
+
+        A variable may have one of its earlier values: "With V = 50304 …" holds for one sentence. A
+        later V × d = 50257 × 768 shows which V is meant.
+        """
+        names = sorted({name for side in sides for name in names_in(side.expression)} & self.former.keys())
+        if not names or len(sides) < 2 or not self.readings.wrong(sides):
+            yield
+            return
+        now = {name: (self.stated[name], self.true[name]) for name in names}
+        choices = [[now[name], *self.former[name]] for name in names]
+        for choice in islice(product(*choices), MOST_SCOPES):
+            self._put(dict(zip(names, choice, strict=True)))
+            if not self.readings.wrong(sides):
+                break
+        else:
+            self._put(now)
+        chosen = {name: (self.stated[name], self.true[name]) for name in names}
+        try:
+            yield
+        finally:
+            self._put({name: now[name] for name in names if (self.stated[name], self.true[name]) == chosen[name]})
+
+    def _put(self, values: Mapping[str, tuple[Value, Value]]) -> None:
+        for name, (stated, true) in values.items():
+            self.stated[name], self.true[name] = stated, true
+        self.readings.forget()
+
+
+def _is_other_size(value: Expression, before: Fraction) -> bool:
+    """Return whether a number is a size unlike the one before: "d_ff = 11008" of the next model."""
+    if not isinstance(value, Number) or value.value >= LEAST_FAR:
+        return False
+    return abs(value.value - before) * UNLIKE > before

@@ -1,0 +1,169 @@
+"""Tell what some tokens say: units, variables, and whether an expression is all that is meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from tallystick.derivations.tokens import Token
+
+MOST_WORDS = 5  # between a number and the next operator
+
+# Units that may follow a number without changing its value.
+_UNIT = re.compile(
+    r"(?:per[-_]?)?(?:layers?|blocks?|param\w*|weights?|bias(?:es)?|heads?|tokens?|experts?|dims?|dimensions?|elements?|entries"
+    r"|values?|floats?|numbers?|each|in|total|positions?|words?|vectors?|matri\w+|projections?|rows?|col(?:umn)?s?|copies"
+    r"|modules?|neurons?|bytes?|[kmgt]?i?b|\w*flops?|macs?|targets?|norms?"
+    r"|schicht\w*|blöcke|bl[oö]ck\w*|gewicht\w*|couches?|blocs?|poids|capas?|bloques?|blocos?|camadas?|pesos?|octets?|[kmgt]o"
+    r"|parám\w*|parâm\w*|param\w*|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",
+    re.IGNORECASE,
+)
+# Words that a product of sizes may follow: "3 matrices d × 4d".
+_MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|矩阵|행렬", re.IGNORECASE)
+_COUNTED = {
+    "bytes": re.compile(
+        r"(?<![^\W\d_])(?:[KMGT]i?B|[KMGT]o|bytes?|octets?|байт\w*|[КМГ]Б)(?![^\W_])|字节|バイト|바이트", re.IGNORECASE
+    ),
+    "operations": re.compile(r"FLOP|MACs?\b|\bops\b", re.IGNORECASE),
+    "parameters": re.compile(
+        r"\b(?:param|parâm|parám|weights?\b|floats?\b|gewichte|poids|pesos|параметр)|参数|參數|パラメータ|파라미터",
+        re.IGNORECASE,
+    ),
+}
+
+_ARROWS = frozenset(["->", "=>", "-->", "→"])
+# Signs and names of functions, which have no value here: √128, sqrt(3072), log2(50257).
+_FUNCTIONS = frozenset(
+    [
+        "√",
+        "∛",
+        "sqrt",
+        "\\sqrt",
+        "log",
+        "log2",
+        "log10",
+        "ln",
+        "exp",
+        "floor",
+        "ceil",
+        "round",
+        "min",
+        "max",
+        "mod",
+        "softmax",
+    ]
+)
+
+_JOINS = frozenset(
+    [
+        "and",
+        "or",
+        "but",
+        "with",
+        "where",
+        "while",
+        "so",
+        "then",
+        "thus",
+        "hence",
+        "therefore",
+        "for",
+        "let",
+        "if",
+        "given",
+        "each",
+        "per",
+        "which",
+        "since",
+        "that",
+        "equals",
+    ]
+)
+
+
+def computes(pieces: Sequence[Token]) -> bool:
+    """Return whether the tokens hold a number and an operator, parseable or not."""
+    kinds = {piece.kind for piece in pieces}
+    return "number" in kinds and "operator" in kinds
+
+
+def is_variable(token: Token) -> bool:
+    """Return whether a word looks like a name in a formula: d, L, n_embd, W1."""
+    return token.kind == "word" and (len(token.text) == 1 or not token.text.isalpha()) and "-" not in token.text
+
+
+def is_unit(token: Token) -> bool:
+    """Return whether a word can follow a number as its unit: parameters, layers."""
+    word = token.text.replace("-", "").removeprefix("per")  # "7,087,872 per-block"
+    long = len(word) > 2 or word > "\u2fff"  # 個, 层
+    return token.kind == "word" and long and word.isalpha() and word.lower() not in _JOINS
+
+
+def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str]) -> bool:
+    """Return whether `pieces[start:end]` is certainly the whole expression.
+
+    No operator or function precedes it, and its only words are known names, units and labels. A
+    label precedes an addend ("+ final norm 1,536"), a unit follows a number ("12 layers"). Remarks
+    in parentheses are ignored.
+    """
+    if end - start == 1 and not start:
+        return True
+    if _is_taken(pieces, start):
+        return False
+    depth = 0
+    for place in range(start, end):
+        piece = pieces[place]
+        depth += (piece.kind == "open") - (piece.kind == "close")
+        if piece.kind != "word" or piece.text in known or depth:
+            continue
+        if not (_UNIT.fullmatch(piece.text) or _is_label(pieces, place, start)):
+            return False
+    return True
+
+
+def _is_taken(pieces: Sequence[Token], start: int) -> bool:
+    """Return whether what precedes an expression may change its value."""
+    if start > 1 and pieces[start - 1].text in _ARROWS and pieces[start - 2].number is not None:
+        return True  # "128 -> 32 = 128 × 32"
+    if start and pieces[start - 1].text.rpartition(".")[2].lower() in _FUNCTIONS:
+        return True
+    before = start
+    while before and pieces[before - 1].kind == "word" and start - before < MOST_WORDS:
+        before -= 1
+    if not 0 < before < start:
+        return False
+    last = pieces[before - 1]
+    # "3 matrices d × 4d" may be all three.
+    return last.kind == "operator" or (last.kind == "number" and _MATRICES.fullmatch(pieces[before].text) is not None)
+
+
+def goes_on(pieces: Sequence[Token], end: int) -> bool:
+    """Return whether unknown words separate an expression from an operator: "4 Q/K heads × 256"."""
+    place = end
+    while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS:
+        place += 1
+    behind = pieces[place : place + 2]
+    return place > end and len(behind) > 1 and behind[0].text in "+*/" and behind[1].kind in ("number", "open")
+
+
+def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:
+    """Return whether a word is between a number and a preceding sign, or at the start."""
+    while place > start and pieces[place].kind == "word":
+        place -= 1
+    return pieces[place].text in "+-" or (place == start and pieces[start].kind == "word")
+
+
+def unit_of(pieces: Sequence[Token]) -> str:
+    """Return what the last number of an expression counts, according to the words after it.
+
+    The result is "parameters", "bytes", "operations" or "".
+    """
+    if len(pieces) == 1 and pieces[0].text[-1:].isdigit():
+        return ""
+    last = max((place for place, piece in enumerate(pieces) if piece.number is not None), default=None)
+    if last is None:
+        return ""
+    text = " ".join(
+        [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
+    )
+    return next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")

@@ -1,0 +1,201 @@
+"""Split a line into tokens: numbers in every spelling, words, operators, relations.
+
+>>> [token.text for token in tokens("12 layers × 7.1M ≈ 85M".replace("×", "*"))]
+['12', 'layers', '*', '7.1M', '≈', '85M']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from tallystick.derivations.arithmetic import SCALES, Number
+from tallystick.errors import BadInput
+
+MOST_NESTED = 100  # levels of nested parentheses, signs and powers
+MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
+
+_BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+_DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
+_GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
+_COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mrd|juta|тыс|млн|млрд)))"  # 38,6M
+_PLAIN = r"\d+(?:\.\d+)?|\.\d+"
+_POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
+_SUFFIX = re.compile(
+    r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBG])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?)"
+    r"|\s{0,3}(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|milyon|milyar|juta|miliar|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
+    r"|\s?(?P<myriad>[万萬만亿億억兆조])"
+    r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
+)
+# 约等于110M: in scripts without blanks a number begins at its first digit
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=\d)|\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
+_HYPHENED = re.compile(r"(?:[-/][^\W_]\w*)+")
+_TIMES = re.compile(r"[xX](?=\s*[\d(\[{]|\s+\w)")
+_NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
+_RELATION = re.compile(r"[:=]?=|≈|~=?")
+_OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
+_MYRIADS = "万萬만亿億억兆조"  # in ascending order
+_OPERATORS = {"**": "^", "//": "/"}
+
+# Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
+_WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
+
+
+class Token(NamedTuple):
+    """A piece of a line.
+
+    `kind` is number, word, operator, open, close, relation or stop (everything else).
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    number: Number | None = None
+
+
+def writes_dots(text: str) -> bool:
+    """Return whether a text certainly separates thousands by dots."""
+    return _WRITES_DOTS.search(text) is not None
+
+
+_NUMBER = {
+    False: re.compile(f"(?P<digits>{_GROUPED}|{_COMMA}|{_PLAIN}){_POWER}"),
+    True: re.compile(rf"(?P<digits>{_DOTTED}|\d+,\d+|{_PLAIN}){_POWER}"),
+}
+
+
+def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> list[Token]:
+    """Split a line into tokens.
+
+    Args:
+        line: plain text without markup.
+        known: names of variables that have a value.
+        dots: read 50.257 as fifty thousand.
+
+    Raises:
+        BadInput: if a number or the nesting of parentheses is too large.
+    """
+    found: list[Token] = []
+    position = depth = 0
+    while position < len(line):
+        if line[position].isspace():
+            position += 1
+            continue
+        if match := _NUMBER[dots].match(line, position):
+            number = _number(line, match, known, dots=dots)
+            joined = _compound(found[-1], number) if found else None
+            found[-1:] = [joined] if joined else [*found[-1:], number]
+        elif found and found[-1].kind in ("number", "close", "word") and _TIMES.match(line, position):
+            found.append(Token("operator", "*", position, position + 1))
+        elif match := _WORD.match(line, position):
+            found += _words(line, match, known)
+        else:
+            found.append(_mark(line, position))
+            if found[-1].text in ("~", "≈") and len(found) > 1 and _marks(found):
+                mark, before = found.pop(), found.pop()  # "× ~7.1M" marks a rounded number, not a relation
+                found.append(before._replace(text="≈", end=mark.end) if before.kind == "relation" else before)
+                position = mark.end
+                continue
+        position = found[-1].end
+        depth = max(0, depth + (found[-1].kind == "open") - (found[-1].kind == "close"))
+        if depth > MOST_NESTED:
+            raise too_deep()
+    return found
+
+
+def _marks(found: Sequence[Token]) -> bool:
+    """Return whether the last token, ``~`` or ``≈``, marks the next number as rounded.
+
+    It follows an opening parenthesis, an operator or a relation, or words in parentheses:
+    "(remaining ~0.5B is the head)".
+    """
+    place = len(found) - 2
+    if found[place].kind in ("open", "operator", "relation"):
+        return True
+    while place and found[place].kind == "word":
+        place -= 1
+    return place < len(found) - 2 and found[place].kind == "open"
+
+
+def too_deep() -> BadInput:
+    """Return the error for nesting beyond `MOST_NESTED`."""
+    return BadInput(f"nests parentheses, signs or powers over {MOST_NESTED} deep", code="too-large")
+
+
+def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bool) -> Token:
+    digits, end = match["digits"], match.end()
+    if dots:
+        digits = digits.replace(".", "") if re.fullmatch(_DOTTED, digits) else digits
+        digits = digits.replace(",", ".")
+    elif re.fullmatch(r"\d+,\d{1,2}", digits):
+        digits = digits.replace(",", ".")
+    digits = re.sub(r"[,'’_ ]", "", digits)
+    power = int(match["power"][1:]) if match["power"] else 0
+    if len(digits) + abs(power) > MOST_DIGITS:
+        raise BadInput(f"has a number of over {MOST_DIGITS} digits, too long for a parameter count", code="too-large")
+    if digits.isdecimal():  # much faster than parsing a fraction
+        number = Number(Fraction(int(digits)))
+    else:
+        number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
+    if match["power"]:
+        number = times(number, Fraction(10) ** power)
+    elif (suffix := _SUFFIX.match(line, end)) and not _is_no_scale(suffix, number, known):
+        number, end = times(number, _scale_of(suffix)), suffix.end()
+    return Token("number", line[match.start() : end], match.start(), end, number)
+
+
+def _compound(one: Token, other: Token) -> Token | None:
+    """Join 1億2444万 or 1億 2444만 into one number; return None for any other pair."""
+    first, second = (_MYRIADS.find(token.text[-1]) for token in (one, other))
+    if one.number is None or other.number is None or not 0 <= second < first or other.start - one.end > 1:
+        return None
+    number = Number(one.number.value + other.number.value, other.number.unit, rounded=True)
+    return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
+
+
+def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
+    """Return whether the letter is a variable, or the unit of bytes: "548,090,880 B"."""
+    return (suffix["scale"] or suffix["spaced"]) in known or (
+        suffix["spaced"] == "B" and number.value >= _BYTES["k"] ** 2
+    )
+
+
+def _scale_of(suffix: re.Match[str]) -> Fraction:
+    if suffix["percent"]:
+        return Fraction(1, 100)
+    if suffix["flops"]:
+        return Fraction({**_BYTES, "p": 10**15}[suffix["flops"].lower()])
+    if suffix["bytes"]:
+        return Fraction(_BYTES[suffix["bytes"].lower()])
+    return Fraction(10 ** SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"] or suffix["myriad"]).lower()])
+
+
+def times(number: Number, scale: Fraction) -> Number:
+    """Return a number multiplied by its unit, which rounds it."""
+    return Number(number.value * scale, number.unit * scale, rounded=True)
+
+
+def _words(line: str, match: re.Match[str], known: Collection[str]) -> list[Token]:
+    """Return the tokens of a word: GPT-2 is one word; Ld is two variables if both are known."""
+    start, end, word = match.start(), match.end(), match[0]
+    last = word.rpartition(".")[2]
+    if word in known or last in known:  # config.n_embd is n_embd
+        return [Token("word", word if word in known else last, start, end)]
+    if 1 < len(word) <= 4 and all(letter in known for letter in word):
+        return [Token("word", letter, start + place, start + place + 1) for place, letter in enumerate(word)]
+    if joined := _HYPHENED.match(line, end):
+        end = joined.end()
+    return [Token("word", line[start:end], start, end)]
+
+
+def _mark(line: str, position: int) -> Token:
+    for kind, pattern in (("stop", _NO_RELATION), ("relation", _RELATION), ("operator", _OPERATOR)):
+        if match := pattern.match(line, position):
+            return Token(kind, _OPERATORS.get(match[0], match[0]), position, match.end())
+    character = line[position]
+    kind = "open" if character in "([{" else "close" if character in ")]}" else "stop"
+    return Token(kind, character, position, position + 1)

@@ -1,0 +1,86 @@
+"""Counts in sentences and notes: verbs for signs, chains that go on, totals among their words."""
+
+import pytest
+
+import tallystick
+
+
+def check(text, **against):
+    return tallystick.check(f"Sizes: 2 × 768 = 1,536\n\n{text}\n", **against)
+
+
+def wrong(text):
+    return [equation.should_be for equation in check(text).equations if not equation.correct]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| Scale | `d_k = 64`, so `√64 = 8` |",
+        "| Scale | `d_k = 128` → `√128 = 11.3` |",
+        "Matching rank: r ≈ sqrt(2·1024·16/4) ≈ 90.5",
+        "Bits of an id: log2(65,536) = 16",
+        "wide = 4 × 4096 = 16384\n# shrunk to 2.7×\nwide = 11008  # about 2.7 × 4096",
+        "wide = 4 × 2048 = 8,192\n# the next model\nwide = 5,632",
+        "Gate × 3 (1,024 × 24, plus a bias for each expert)   73,800",
+        "Gate × 3 (1,024 × 24)   73,728",
+        "Encoder: 6 × 3.2M ≈ 19M + word table ≈ 35M",
+        "Encoder: 6 × 3.2M ≈ 19.2M + word table ≈ 15.6M ≈ 34.8M",
+        "The second head is 3 layers deep, and 4 × 768 is 2.5% more than before",  # no verb of an equation
+        r"$200\,704 \times 1000 = 200{,}7\,\text{Mio. Parameter}$",
+        r"Anteil: $0{,}25 \times 4096 = 1024$",
+    ],
+)
+def test_what_is_meant_is_not_wrong(text):
+    assert wrong(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("Gate × 3 (1,024 × 24)   73,700", 1024 * 24),
+        ("Encoder: 6 × 3.2M = 20.2M + word table", 19_200_000),
+        ("A table of 30,000 × 512 is 15,630,000 parameters", 15_360_000),
+        ("Six blocks of 4 × 512 × 512 are about 7.5 million weights", 4 * 512 * 512),
+        (r"$200\,704 \times 1000 = 270{,}7\,\text{Mio. Parameter}$", 200_704_000),
+        ("Inputs:\n\nA = 16 × 512 × (12 + 4)\n\n  = 16 × 512 × 16\n\n  = 131,172", 131_072),
+    ],
+)
+def test_a_slip_in_a_sentence_is_found(text, right):
+    assert wrong(text) == [right]
+
+
+TABLE, BLOCKS = 30_000 * 512, 6 * 12 * 512 * 512
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The words: 30,000 × 512 = 15.4M\nWith 2 × 17.1M = 34.2M parameters in total",
+        "So 6 blocks of 3,145,728 make 19 million, plus 15 million of the word embedding, for about 34 million in total.",
+        "Blocks: 6 × 3,145,728 ≈ 19M + table ≈ 15.4M ≈ 34.4M. Reading it takes 2 × 34.4 ≈ 69 ms",
+        f"### Parameters\nP = 30,000 × 512 + 6 × 12 × 512²\n  = {TABLE + BLOCKS:,}\n### Activations\nA = 64 × 512 × 512 × 512 = 8,589,934,592",
+        f"Table: 30,000 × 512 = {TABLE:,}\nBlocks: 6 × 3,145,728 = {BLOCKS:,}\nTotal: {TABLE + BLOCKS:,} params (without the ~0.1M of norms)",
+        "Encoder (6 layers): 6 × 3.15M ≈ 19M + words ≈ 34M total.",
+    ],
+)
+def test_the_total_is_found(text):
+    total = check(text).total_claimed
+    assert total == pytest.approx(TABLE + BLOCKS, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MLP: 3 × 512 × 2048 = 3,145,728\n- **Total**: ~3.1M parameters per layer",
+        "Reader: 8 × 512 × 512 = 2,097,152\n**Total memory left: ~56GB**\n- **Total: ~56GB de VRAM**",
+        "- Across 32 blocks: $\\approx 100.7$M params — **~70% of the whole 8B model is MLP.**",
+        "A unit: 512 × 512 = 262,144. The total of a large one is more than 175 billion.",
+        "q: 2 × 1,024 × 512 = 1,048,576\no: 2 × 512 × 512 = 524,288\nAttention: 12 × (1,048,576 + 524,288) = 18,874,368\n"
+        "MLP: 12 × (4,194,304 × 3) = 150,994,944\nTotal FLOPs = 18,874,368 + 150,994,944 = 169,869,312",
+        "# 512 * 512 + 512 = 262,656",
+        "- q: 512 × 512 = 262,144\n- k: 512 × 128 = 65,536\n- **Total attention**: 327,680 params/layer",
+    ],
+)
+def test_another_number_is_not_the_total(text):
+    assert tallystick.check(f"{text}\n").total_claimed is None
