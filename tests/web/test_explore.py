@@ -323,7 +323,7 @@ def test_what_takes_too_long_is_ended_and_the_next_is_answered():
 
 
 @pytest.mark.parametrize(
-    ("words", "message"), [(["nothing-such"], "no preset or file"), (["gpt2", "--port", "70000"], "is no port")]
+    ("words", "message"), [(["nothing-such"], "no preset or file"), (["gpt2", "--port", "70000"], "is not a port")]
 )
 def test_what_cannot_be_shown_is_said_on_the_command_line(words, message, capsys):
     assert main(["explore", *words, "--no-browser"]) == 2

@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     if not 0 <= options.port < 2**16:
-        raise BadInput(f"--port {options.port} is no port: say one from 1 to 65535", code="bad-value")
+        raise BadInput(f"--port {options.port} is not a port: give one from 1 to 65535", code="bad-value")
     with needing("the page"):
         from tallystick.web.serve import serve
     from tallystick import count

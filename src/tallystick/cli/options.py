@@ -90,7 +90,7 @@ def share(text: str) -> float:
     try:
         value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is no share: write 0.4 or 40%") from None
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a share: write 0.4 or 40%") from None
     if 1 < value <= 100:
         raise argparse.ArgumentTypeError(f"{text} is more than the peak: write {text}% or {value / 100:g}")
     return value
@@ -123,7 +123,7 @@ def whole(text: str) -> int:
     except ValueError:  # also raised for an integer of thousands of digits
         raise argparse.ArgumentTypeError(f"invalid int value: {quoted(text)}") from None
     if abs(number) > LARGEST:
-        raise argparse.ArgumentTypeError(f"{shown(number)} is no whole number below 2^63")
+        raise argparse.ArgumentTypeError(f"{shown(number)} is not a whole number below 2^63")
     return number
 
 
@@ -131,7 +131,7 @@ def length(text: str) -> int:
     """Parse tokens such as ``8192``, or ``8k``, which is 8 × 1,024."""
     number, thousands = text.strip().lower().removesuffix("k"), text.strip().lower().endswith("k")
     if not number.isdecimal() or len(number) > MOST_DIGITS or not int(number):
-        raise BadInput(f"{quoted(text)} is no length of a sequence: say tokens, such as 8192 or 8k", code="bad-value")
+        raise BadInput(f"{quoted(text)} is not a sequence length: give tokens, such as 8192 or 8k", code="bad-value")
     return int(number) * (1024 if thousands else 1)
 
 
@@ -141,7 +141,7 @@ def lengths(text: str) -> list[int]:
         return sorted({length(part) for part in text.split(",")})
     ends = [length(part) for part in text.split(":")]
     if len(ends) > len(("first", "last", "step")) or ends[0] > ends[1]:
-        raise BadInput(f"{quoted(text)} is no range of lengths: say FIRST:LAST, or FIRST:LAST:STEP", code="bad-value")
+        raise BadInput(f"{quoted(text)} is not a range of lengths: give FIRST:LAST, or FIRST:LAST:STEP", code="bad-value")
     first, last, *step = ends
     if step:
         found = list(islice(range(first, last + 1, step[0]), MOST_LENGTHS + 1))

@@ -160,7 +160,7 @@ def _no_command(word: str, rest: Sequence[str]) -> str:
         near = nearest(word, [option for option in _OWN if option.startswith("--")])
         return f"{quoted(word)} comes before a command{near}; options follow it, as in tallystick count gpt2 --by layer"
     if _is_source(word):
-        return f"{quoted(word)} is no command: did you mean tallystick {' '.join(['count', word, *rest])}"
+        return f"{quoted(word)} is not a command: did you mean tallystick {' '.join(['count', word, *rest])}"
     if known := SYNONYMS.get(word.lower()):
         return f"there is no command {quoted(word)}: did you mean tallystick {known} ({where})"
     if near := nearest(word, COMMANDS):

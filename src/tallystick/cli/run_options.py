@@ -56,7 +56,7 @@ def add_run(command: Parser, *, more_dtypes: str = "", more_lengths: str = "") -
 
 def _rank(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is no rank: give a number, such as 16")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a rank: give a number, such as 16")
     return int(text)
 
 
