@@ -4,7 +4,7 @@ for.
 
 from pathlib import Path
 
-ANSWER = "expected a word such as gpt2"
+ANSWER = "expected a name such as gpt2"
 HEADER = 20_000_000  # bytes
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-ANSWER = "is no model config"
+ANSWER = "is not a model config"
 HEADER = 10_000_000  # bytes
 
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-ANSWER = "backbone names 'evil/repo', which transformers would ask the hub for"
+ANSWER = "backbone names 'evil/repo', which transformers would fetch from the hub"
 BUILDS = True
 
 

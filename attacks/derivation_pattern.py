@@ -4,7 +4,7 @@ splits in all ways.
 
 from pathlib import Path
 
-ANSWER = "has no equation in it"
+ANSWER = "it has no equation to judge"
 
 
 def attack(folder: Path) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-ANSWER = "holds 'merges.txt', a link to '/dev/zero' outside of it, which is not followed"
+ANSWER = "holds 'merges.txt', a link to '/dev/zero' outside the folder, which is not followed"
 _SHAPE = {"dtype": "F32", "shape": [2, 2]}
 
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-ANSWER = "itself: name a folder outside of it"
+ANSWER = "checkpoint: name a folder outside it"
 
 
 def attack(folder: Path) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-ANSWER = "'../../secret.safetensors', which is no file name in its own folder"
+ANSWER = "'../../secret.safetensors', which is not a file name in its own folder"
 
 
 def attack(folder: Path) -> list[str]:

@@ -6,7 +6,7 @@ import sys
 import types
 from pathlib import Path
 
-ANSWER = "its pickle names payload.Config: nothing of that was imported or run"
+ANSWER = "its pickle names payload.Config: nothing was imported or run"
 
 
 def attack(folder: Path) -> list[str]:

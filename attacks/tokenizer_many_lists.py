@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-ANSWER = "the tokenizer beside it was not used"
+ANSWER = "its tokenizer was not used: "
 HEADER = 30_000_000  # bytes
 
 

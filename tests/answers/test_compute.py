@@ -145,7 +145,7 @@ def test_a_delta_rule_needs_the_pairs_of_a_chunk_that_a_position_sees(sequence):
     }  # fmt: skip
     answer = compute(tallystick.count({"model_type": "qwen3_next", **sizes}), batch=batch, sequence=sequence)
     pairs = sum(one // 64 == other // 64 for one in range(sequence) for other in range(one + 1))
-    scan = [product.needed_flops for product in answer.products if "linear_attn: " in product.what]
+    scan = [product.needed_flops for product in answer.lines if "linear_attn: " in product.what]
     assert len(scan) == 7
     assert sum(scan) == 2 * batch * heads * layers * (pairs * (2 * keys + values) + 3 * sequence * keys * values)
 

@@ -454,7 +454,7 @@ def test_what_is_no_count_is_refused_in_one_line(text, why, capsys):
     assert len(captured.err) < 250
     with pytest.raises(BadInput) as error:
         tallystick.reconcile("gpt2", text)
-    assert captured.err == f"tallystick: {error.value}\n"
+    assert captured.err == f"tallystick: {error.value.line}\n"
 
 
 @pytest.mark.parametrize("claim", [10**5000, -(10**5000), -5, True, 1.5e9, None, b"7B"], ids=range(7))

@@ -66,7 +66,7 @@ def test_lengths_as_people_write_them(text, expected):
     ],
 )
 def test_what_is_no_length_is_one_line(text):
-    with pytest.raises(BadInput, match=r"no length of a sequence|no range of lengths|more than 200 lengths"):
+    with pytest.raises(BadInput, match=r"not a sequence length|not a range of lengths|more than 200 lengths"):
         lengths(text)
 
 

@@ -259,7 +259,7 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path):
     ledger = tallystick.count(tmp_path)
     path = tmp_path / "model.safetensors"
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(tallystick.BadInput, match="became shorter"):
+    with pytest.raises(tallystick.BadInput, match="shrank while it was read"):
         tallystick.ties(ledger)
 
 
@@ -297,7 +297,7 @@ def test_every_code_has_its_page():
     code = "".join(
         (package / name).read_text(encoding="utf-8") for name in ("answers/ties/ties.py", "live/optimizer.py")
     )
-    given = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', code)) - {"tied-decay"}  # that one is no problem
+    given = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', code)) - {"tied-decay", "bad-value"}  # these are no problems
     pages = ROOT / "docs" / "problems"
     assert {page.stem for page in pages.glob("*.md")} == given | {"README"}
     listed = re.findall(r"^\| \[(.+)\]\((.+)\.md\)", (pages / "README.md").read_text(encoding="utf-8"), re.MULTILINE)

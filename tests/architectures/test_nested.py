@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,9 @@ def test_a_part_set_as_a_whole_sets_its_keys():
     ],
 )
 def test_a_complaint_names_the_part(more: dict[str, Any], why: str):
-    with pytest.raises(BadInput, match=f"^the dictionary: {why}"):
+    with pytest.raises(BadInput) as error:
         tallystick.count({**GEMMA_3, **more})
+    assert re.match(rf"the dictionary: {why}", error.value.line)
 
 
 def test_a_key_that_no_part_has_is_not_set():
@@ -127,7 +129,7 @@ def test_a_part_inside_of_a_part_is_set_too():
     ],
 )
 def test_what_cannot_be_set_in_such_a_part_is_told_in_one_line(key: str, value: Any, why: str):
-    with pytest.raises(BadInput, match=f"^the dictionary{why}") as raised:
+    with pytest.raises(BadInput, match=rf"^(?:count\(\): )?the dictionary{why}") as raised:
         tallystick.count(SOUND, **{key: value})
     assert "\n" not in str(raised.value)
 
@@ -288,8 +290,9 @@ def test_other_commands_take_the_part_too(tmp_path: Path, command: str, capsys: 
     ],
 )
 def test_what_has_no_language_alone_is_refused(source: Any, why: str):
-    with pytest.raises(BadInput, match=f"^{why}"):
+    with pytest.raises(BadInput) as error:
         tallystick.count(source, part="text")
+    assert re.match(rf"{why}", error.value.line)
 
 
 def test_weights_have_no_part(tmp_path: Path):

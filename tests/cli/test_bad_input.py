@@ -20,6 +20,7 @@ import tallystick
 from checkpoints import write, write_raw, write_sharded
 from tallystick import BadInput
 from tallystick.cli.main import main
+from tallystick.errors import REQUEST
 from tallystick.sources.transformers_meta import fallback
 
 Refused = Callable[..., str]
@@ -48,11 +49,14 @@ def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyt
 
 
 def says_so(line: str, source: Any, **overrides: Any) -> None:
-    """`tallystick.count` refuses the same input with the same line."""
+    """`tallystick.count` refuses the same input with the same line, after the function's name if
+    the arguments themselves are wrong.
+    """
     with pytest.raises(BadInput) as error:
         tallystick.count(source, **overrides)
     assert isinstance(error.value, ValueError)
-    assert str(error.value) == line
+    assert error.value.line == line
+    assert str(error.value) == (f"count(): {line}" if error.value.code in REQUEST else line)
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -299,9 +303,12 @@ def test_sizes_that_are_none(refused: Refused, value: Any, shown: str):
         ({"model_type": "gpt_neox", "rotary_pct": 2}, ["rotary_pct is 2.0, expected a number from 0 to 1"]),
         (
             {"model_type": "lfm2", "block_ffn_dim_multiplier": 1e308},
-            ["block_ffn_dim_multiplier is 1e+308", "cannot be"],
+            ["block_ffn_dim_multiplier is 1e+308, which gives an impossible width (8192 times it)"],
         ),
-        ({"model_type": "xlstm", "ffn_proj_factor": 1e308}, ["ffn_proj_factor is 1e+308", "cannot be"]),
+        (
+            {"model_type": "xlstm", "ffn_proj_factor": 1e308},
+            ["ffn_proj_factor is 1e+308, which gives an impossible width (4096 times it)"],
+        ),
         (
             {"model_type": "llama4_text", "moe_layers": [[1]]},
             ["moe_layers is the list [[1]], expected a list of layers"],
@@ -310,7 +317,10 @@ def test_sizes_that_are_none(refused: Refused, value: Any, shown: str):
             {"model_type": "llama4_text", "moe_layers": "N" * 5000},
             ["moe_layers is the string 'NNN", "a list of layers"],
         ),
-        ({"model_type": "bailing_hybrid", "num_hidden_layers": 2001}, ["num_hidden_layers is 2001", "up to 2,000"]),
+        (
+            {"model_type": "bailing_hybrid", "num_hidden_layers": 2001},
+            ["num_hidden_layers is 2001: with several kinds of layers at most 2,000 are counted"],
+        ),
         (
             {"model_type": "cohere2_moe", "first_k_dense_replace": 2**31, "layer_types": ["full_attention"]},
             ["layer_types must list the kind of each of the"],
@@ -343,27 +353,30 @@ def test_lists_for_thousands_of_layers():
 )
 def test_objects_that_are_no_source(source: Any):
     with pytest.raises(
-        BadInput, match=r"^cannot count .*: expected a name, a path, a dictionary, a config or an nn.Mod"
+        BadInput, match=r"^count\(\): cannot count .*: expected a name, a path, a dictionary, a config or an nn.Mod"
     ):
         tallystick.count(source)
 
 
 @pytest.mark.parametrize("value", [torch.tensor(768.0), torch.zeros(2, 2), 768j], ids=str)
 def test_sizes_that_other_libraries_make(value: Any):
-    with pytest.raises(BadInput, match=r"^the dictionary: n_embd is .*, expected a positive integer$") as error:
+    with pytest.raises(
+        BadInput, match=r"^count\(\): the dictionary: n_embd is .*, expected a positive integer$"
+    ) as error:
         tallystick.count({"model_type": "gpt2", "n_embd": value})
     assert str(error.value).isprintable()
 
 
 def test_keys_that_are_no_words():
-    with pytest.raises(BadInput, match=r"^the dictionary has no key 'n_layers' to set; nearest: n_layer"):
+    with pytest.raises(BadInput, match=r"^count\(\): the dictionary has no key 'n_layers' to set; nearest: n_layer"):
         tallystick.count({"model_type": "gpt2", 5: 1, None: 2}, n_layers=1)
 
 
 @pytest.mark.parametrize("source", [{}, {1: 2}, {None: None}, {"model_type": None}, {"model_type": ["gpt2"]}], ids=str)
 def test_dictionaries_that_are_no_config(source: Any):
-    with pytest.raises(BadInput, match=r"^the dictionary"):
+    with pytest.raises(BadInput) as error:
         tallystick.count(source)
+    assert error.value.line.startswith("the dictionary")
 
 
 # -- settings -------------------------------------------------------------------------------------
@@ -411,10 +424,10 @@ def test_a_breakdown_that_nobody_could_read(refused: Refused):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["cuont", "gpt2"], "there is not a command 'cuont'; nearest: count"),
-        (["vram", "gpt2"], "there is not a command 'vram': did you mean tallystick memory"),
-        (["gpt3"], "there is not a command 'gpt3'; for the model: tallystick count gpt2"),
-        (["help", "conut"], "there is not a command 'conut'; nearest: count"),
+        (["cuont", "gpt2"], "there is no command 'cuont'; nearest: count"),
+        (["vram", "gpt2"], "there is no command 'vram': did you mean tallystick memory"),
+        (["gpt3"], "there is no command 'gpt3'; for the model: tallystick count gpt2"),
+        (["help", "conut"], "there is no command 'conut'; nearest: count"),
         (["count"], "required: SOURCE"),
         (["count", "gpt2", "gpt2"], "unexpected argument 'gpt2' (see tallystick count --help)"),
         (["count", "gpt2", "n_layer=3"], "unexpected argument 'n_layer=3'; say --set n_layer=3"),

@@ -72,8 +72,8 @@ def test_each_example_in_a_help_is_a_command_line_that_parses(run, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["coutn", "gpt2"], "there is not a command 'coutn'; nearest: count"),
-        (["memroy"], "there is not a command 'memroy'; nearest: memory"),
+        (["coutn", "gpt2"], "there is no command 'coutn'; nearest: count"),
+        (["memroy"], "there is no command 'memroy'; nearest: memory"),
         (["gpt2"], "'gpt2' is not a command: did you mean tallystick count gpt2"),
         (["GPT2", "--by", "layer"], "did you mean tallystick count GPT2 --by layer"),
         (["hf://org/name"], "did you mean tallystick count hf://org/name"),

@@ -40,6 +40,7 @@ def note(ledger: tallystick.Ledger) -> str:
 def test_a_config_says_what_its_layers_add(model_type: str, data: st.DataObject):
     layers = data.draw(st.integers(1, 3))
     values = {**data.draw(configs.CONFIGS[model_type]), mtp.LAYERS: layers}
+    values.pop("num_mtp_layers", None)  # another key for their number
     values["first_k_dense_replace"] = data.draw(st.integers(0, values["num_hidden_layers"] - 1))
     main = build(values)
     with torch.device("meta"):

@@ -194,7 +194,7 @@ def test_a_name_that_stands_for_another_machine_the_next_time_is_not_followed(
     names["one.org"] = ["8.8.8.8", later]
     host.answers["/config.json"] = pointing("http://one.org/secret")
     said = refused("http://one.org/config.json", capsys)
-    assert f"one.org stands for {later}, a " in said
+    assert f"one.org resolves to {later}, a " in said
     assert said.endswith("address: not followed")
     assert connected == ["8.8.8.8"]
     assert [request.path for request in host.requests] == ["/config.json"]
@@ -283,7 +283,7 @@ def test_through_a_proxy_a_redirect_to_a_private_address_is_refused_too(
     monkeypatch.setattr("urllib.request.proxy_bypass", lambda _: False)
     for address, kind in ((METADATA, LINK), ("127.0.0.1", HERE)):  # although the proxy is on this machine
         host.answers["/config.json"] = pointing(f"http://{address}/latest")
-        assert f"points to http://{address}, a {kind} address" in refused("http://one.invalid/config.json", capsys)
+        assert f"redirects to http://{address}, a {kind} address" in refused("http://one.invalid/config.json", capsys)
 
 
 # -- the hub's token, and names with tricks -------------------------------------------------------

@@ -282,12 +282,20 @@ def test_what_the_hub_refuses_is_told(
     assert "hf_secret" not in line
 
 
-@pytest.mark.parametrize("told", [b"<html>", b"[]", b"[" * 100_000, b'{"sha": "../x"}'])
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (b"<html>", "the hub's answer is not JSON"),
+        (b"[]", "the hub names no commit"),
+        (b"[" * 100_000, "the hub's answer is not JSON"),
+        (b'{"sha": "../x"}', "the hub names no commit"),
+    ],
+)
 def test_a_hub_that_answers_with_something_else_is_refused(
-    hub: Host, told: bytes, capsys: pytest.CaptureFixture[str]
+    hub: Host, told: bytes, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hub.answers["/api/models/org/name/revision/main"] = lambda ask: ask.answer(200, told)
-    assert refused("hf://org/name", capsys).startswith("hf://org/name: the hub ")
+    assert refused("hf://org/name", capsys) == f"hf://org/name: {said}"
 
 
 def test_a_repository_without_a_model_says_so(hub: Host, storage: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -421,7 +429,7 @@ def test_a_name_on_a_machine_without_the_hub_is_one_line(
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert refused("org/name", capsys) == (
-        "there is no file or folder 'org/name'; on the hub: hf://org/name is not asked for: HF_HUB_OFFLINE is set"
+        "there is no file or folder 'org/name'; on the hub: hf://org/name is not fetched: HF_HUB_OFFLINE is set"
     )
 
 

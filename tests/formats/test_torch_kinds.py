@@ -127,5 +127,5 @@ def test_tensors_wherever_they_are(tmp_path: Path, value: Any, names: list[str])
 
 def test_a_parameter_of_three_arguments_is_refused():
     """torch's takes a tensor and requires_grad."""
-    with pytest.raises(BadInput, match="too few or too many arguments"):
+    with pytest.raises(BadInput, match="a wrong number of arguments"):
         new_parameter((torch.zeros(2), True, True))

@@ -271,7 +271,7 @@ def test_inside_another_module(gpt2):
 
 def test_a_wrapper_that_registered_the_parameters_is_refused(lone_rank):
     model = DistributedDataParallel(Plain(tie=False))
-    with pytest.raises(BadInput, match=r"DistributedDataParallel has registered .* tie the model first"):
+    with pytest.raises(BadInput, match=r"DistributedDataParallel has already registered .* tie the model first"):
         retie(model, keep="wte.weight")
     tied = DistributedDataParallel(Plain())
     assert_tied(tied)

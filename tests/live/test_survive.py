@@ -371,7 +371,7 @@ def test_the_page_of_a_source_names_it():
 
 def test_settings_without_a_source_are_refused(capsys):
     assert main(["survive", "--set", "n_layer=2"]) == 2
-    assert capsys.readouterr().err == "tallystick: --set sets keys of a source: name one\n"
+    assert capsys.readouterr().err == "tallystick: --set overrides values of a source: name one\n"
 
 
 # -- what is reported -----------------------------------------------------------------------------

@@ -21,6 +21,7 @@ LINES = {
     "Memory": "<Memory of gpt2, training: 16.8 GB at start of backward>",
     "Sweep": "<Sweep of gpt2, training: 3 sequence lengths, 2.489 GB to 3.400 GB>",
     "Fit": "<Fit of llama-3-70b on h100, inference: does not fit, 143.4 of 84.5 GB>",
+    "FitAll": "<FitAll of gpt2, inference: fits 30 devices of those known>",
     "Compute": "<Compute of gpt2, 1 × 1,024 tokens: 291.6 GFLOP forward, 874.9 GFLOP in training>",
     "Ties": "<Ties of gpt2: consistent, 1 group, 0 problems>",
     "Survival": "<Survival of gpt2: 1 of 1 operation kept the tie>",
@@ -114,7 +115,7 @@ TOTALS = {
     "Comparison": ["total", "+6,613,975,808"],
     "Reconciliation": ["rounds to 163M", "163,037,184", ""],
     "Check": ["gpt2", "124,439,808", ""],
-    "Memory": ["at once: start of backward", "16,750,394,964", "16.750", "15.600"],
+    "Memory": ["peak: start of backward", "16,750,394,964", "16.750", "15.600"],
     "Compute": ["total", "291.6 GFLOP", "874.9 GFLOP", "100.0%", ""],
 }
 

@@ -261,7 +261,7 @@ def test_without_transformers_the_flag_alone_tells(tmp_path: Path, monkeypatch, 
     answer = tallystick.ties(tmp_path)
     assert [problem.code for problem in answer.problems] == wrong
     assert answer.verdict == ("contradiction" if wrong else "unknown")
-    assert "the flag tie_word_embeddings alone" in answer.notes[0]
+    assert "the flag tie_word_embeddings only" in answer.notes[0]
     assert "pip install 'tallystick[hf]'" in answer.notes[0]
 
 

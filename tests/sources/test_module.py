@@ -183,7 +183,7 @@ def test_buffers_are_counted_apart():
     ledger = count(model)
     assert (ledger.total, ledger.totals["buffers"], ledger.totals["by_name"]) == (2, 16, 2)
     assert names(ledger) == ["weight", "mask"]
-    assert any("5 elements more" in note for note in ledger.notes)
+    assert any("5 more elements" in note for note in ledger.notes)
 
 
 def test_a_buffer_on_a_parameters_storage_takes_nothing_from_it():

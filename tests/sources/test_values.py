@@ -181,7 +181,7 @@ def test_a_lazy_head_is_not_tied_and_cannot_be_yet():
     assert [problem.code for problem in answer.problems] == ["untied-head"]
     with pytest.raises(NotTied, match="run the model once"):
         assert_tied(model)
-    with pytest.raises(tallystick.BadInput, match=r"lm_head\.weight has no shape before the first forward pass"):
+    with pytest.raises(tallystick.BadInput, match=r"lm_head\.weight is lazy and has no shape yet: run the model once"):
         retie(model)
     model(torch.tensor([[1, 2]]))
     retie(model, keep="transformer.wte.weight")

@@ -43,6 +43,7 @@ SETTINGS = (
     "LANG", "LC_ALL", "LC_CTYPE", "PYTHONCOERCECLOCALE", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8",
     "PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONSAFEPATH",
 )  # fmt: skip
+SECONDS = 20  # between two looks whether the test run is still there
 HIGH = 500  # above any number that a request gives a descriptor
 
 
@@ -183,11 +184,14 @@ def _options(words: list[str]) -> tuple[bool, str, list[str]]:
 
 def serve(listening: socket.socket) -> Request:
     """Fork at each request, and return in the fork."""
-    ready = False
+    ready, parent = False, os.getppid()
     running: dict[int, tuple[int, socket.socket]] = {}  # by a descriptor of the process: it, and who asked
     while True:
         asking = {connection.fileno(): process for process, connection in running.values()}
-        for source in select.select([listening, *running, *asking], [], [])[0]:
+        waiting = select.select([listening, *running, *asking], [], [], SECONDS)[0]
+        if os.getppid() != parent:  # the test run was killed
+            sys.exit()
+        for source in waiting:
             if source is listening:
                 connection = listening.accept()[0]
                 try:

@@ -62,7 +62,7 @@ def test_a_clock_set_back_between_two_runs_changes_nothing(tmp_path, monkeypatch
     assert [line["step"] for line in log if line["kind"] == "step"] == [5, 6]  # `prepared` alone writes no log
 
 
-PLACES = ["_save_file", "write_progress", "seal", "_flush", "_drop_old"]
+PLACES = ["_save_file", "write_progress", "seal", "flush_to_disk", "_drop_old"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -64,7 +64,7 @@ def goes_on(config, whole):
         ("_save_file", full_in_rust),
         ("write_progress", full),
         ("seal", full),
-        ("_flush", full),
+        ("flush_to_disk", full),
         ("write_slices", full),
     ],
 )

@@ -83,7 +83,9 @@ def test_what_is_frozen_is_in_no_group():
 def test_two_parameters_on_one_memory_are_refused_with_the_remedy():
     decoder = decoder_of("llama")
     decoder.head.weight = nn.Parameter(decoder.embedding.weight.detach())
-    with pytest.raises(BadInput, match=r'one memory.*tallystick\.retie\(model, "embedding\.weight", "head\.weight"\)'):
+    with pytest.raises(
+        BadInput, match=r'sharing memory.*tallystick\.retie\(model, "embedding\.weight", "head\.weight"\)'
+    ):
         optimizer_groups(decoder, 0.1)
 
 

@@ -104,7 +104,7 @@ def test_wandb_is_told_that_a_run_failed(tmp_path, wandb):
 
 
 def test_what_wandb_refuses_is_one_line(tmp_path, wandb):
-    with pytest.raises(BadInput, match=r"^wandb = 'no/name': Invalid project name 'no/name': found '/'$"):
+    with pytest.raises(BadInput, match=r"^train\(\): wandb = 'no/name': Invalid project name 'no/name': found '/'$"):
         train(small(tmp_path, wandb="no/name"))
 
 

@@ -197,7 +197,7 @@ def test_a_host_that_is_not_this_machine_is_refused(client, host):
 def test_a_foreign_origin_is_refused(client, origin):
     reply = client.post(f"/{TOKEN}/answers", json={}, headers={"origin": origin})
     assert reply.status_code == 403
-    assert "another site" in reply.text
+    assert "The server answers only its own page, not other sites." in reply.text
 
 
 def test_its_own_page_is_answered_and_may_load_nothing_else(client):

@@ -141,7 +141,9 @@ def lengths(text: str) -> list[int]:
         return sorted({length(part) for part in text.split(",")})
     ends = [length(part) for part in text.split(":")]
     if len(ends) > len(("first", "last", "step")) or ends[0] > ends[1]:
-        raise BadInput(f"{quoted(text)} is not a range of lengths: give FIRST:LAST, or FIRST:LAST:STEP", code="bad-value")
+        raise BadInput(
+            f"{quoted(text)} is not a range of lengths: give FIRST:LAST, or FIRST:LAST:STEP", code="bad-value"
+        )
     first, last, *step = ends
     if step:
         found = list(islice(range(first, last + 1, step[0]), MOST_LENGTHS + 1))

@@ -272,6 +272,8 @@ class _Reader:
                 read = segment[: found[1]]
                 end = found[1] if following < len(pieces) else _numbers_end(read)
                 sure = is_sure(segment, 0, end, self.known) and not goes_on(segment, found[1])
+                # "6 × 3.2M = 20.2M + words" states its product; "124M = 85M + words" lacks a term.
+                sure = sure and not (plus and not any(isinstance(one.expression, Operation) for one in begin.sides))
                 side = Side(found[0], loose, sure, unit_of(segment[: found[1] + 2]))
                 begin = self._linked(line, text[begin.start : pieces[cut].start], begin, side, read)
             elif computes(segment):

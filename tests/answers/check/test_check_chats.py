@@ -88,7 +88,7 @@ def test_gpt2_124m(true_totals):
     assert (answer.rounding, answer.unexplained, answer.unread) == (0, 0, ())
     assert adds_up(answer)
     off = true_totals["gpt2"] - 123_550_272
-    assert verdict(answer).startswith(f"the text: 1 of 17 equations is wrong; its total is {off:,} less than gpt2 has")
+    assert verdict(answer).startswith(f"the text: 1 of 17 equations is wrong; its total is {off:,} less than gpt2's:")
     assert answer.convention == "without learned positions and without biases and norm shifts"
 
 

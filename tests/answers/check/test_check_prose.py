@@ -84,3 +84,10 @@ def test_the_total_is_found(text):
 )
 def test_another_number_is_not_the_total(text):
     assert tallystick.check(f"{text}\n").total_claimed is None
+
+
+@pytest.mark.parametrize("text", ["124M = 85M + embeddings", "5 = 2\n+ xy norms", "The whole = 124M = 40M × 2 + head"])
+def test_a_sum_with_a_term_in_words_is_not_judged(text):
+    answer = tallystick.check(text)
+    assert answer.equations == ()
+    assert len(answer.unread) == 1

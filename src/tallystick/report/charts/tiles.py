@@ -62,15 +62,17 @@ def _filled(strip: Sequence[tuple[int, float]], area: float, place: Place, place
     """Place a strip along the shorter side, and return the remaining area."""
     x, y, width, height = place
     if width >= height:
-        depth = area / height
+        depth = min(area / height, width)  # what remains of a sum has its rounding
         for number, one in strip:
-            places[number] = Place(x, y, depth, one / depth)
-            y += one / depth
+            length = one / area * height
+            places[number] = Place(x, y, depth, length)
+            y += length
         return Place(x + depth, place.y, width - depth, height)
-    depth = area / width
+    depth = min(area / width, height)
     for number, one in strip:
-        places[number] = Place(x, y, one / depth, depth)
-        x += one / depth
+        length = one / area * width
+        places[number] = Place(x, y, length, depth)
+        x += length
     return Place(place.x, y + depth, width, height - depth)
 
 
