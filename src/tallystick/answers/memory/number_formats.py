@@ -49,15 +49,21 @@ def format_named(name: str) -> str:
     >>> format_named("bf16"), format_named("torch.float16"), format_named("nf4")
     ('bfloat16', 'float16', 'nf4')
     """
-    if not isinstance(name, str):
-        raise BadInput(f"a number format is {shown(name)}, expected a name such as bfloat16", code="bad-value")
-    found = SHORT.get(word := name.removeprefix("torch.").lower(), word)
+    found = _spelled_out(name)
     if found not in PACKED and found not in BITS and found not in FILE_TYPES:
         near = nearest(found, (*PACKED, *BITS, *FILE_TYPES, *SHORT)) or f"; known: {', '.join(WEIGHT_FORMATS)}"
         raise BadInput(
             f"unknown number format {quoted(name)}{near}; `tallystick dtypes` lists them", code="unknown-name"
         )
     return found
+
+
+def _spelled_out(name: str) -> str:
+    """Return the long spelling of a format's name, known or not."""
+    if not isinstance(name, str):
+        raise BadInput(f"a number format is {shown(name)}, expected a name such as bfloat16", code="bad-value")
+    word = name.removeprefix("torch.").lower()
+    return SHORT.get(word, word)
 
 
 def bytes_of(entry: Entry, form: str | None) -> int:
@@ -95,13 +101,10 @@ def cache_format_named(name: str) -> str:
     Raises:
         BadInput: for a format in which no cache is kept.
     """
-    short = {"fp8": "float8_e4m3fn"}
-    if isinstance(name, str) and name in CACHED:
+    word = _spelled_out(name)
+    if name in CACHED:
         return name
-    if not isinstance(name, str):
-        raise BadInput(f"a number format is {shown(name)}, expected a name such as bfloat16", code="bad-value")
-    word = short.get(name, name).removeprefix("torch.").lower()
-    found = SHORT.get(word, word)
+    found = "float8_e4m3fn" if name == "fp8" else word
     if found not in BITS or not found.startswith(("float", "bfloat")):
         raise BadInput(
             f"{quoted(name)} is not a KV cache format; expected one of {', '.join(CACHE_FORMATS)}",
