@@ -24,9 +24,11 @@ from tallystick.models import teaching
 # By hand, from the models' own definition in `tallystick.models.teaching`: weights are inputs ×
 # outputs, and a bias its outputs.
 ANSWERS = {
+    "embedding": "vocab_size * d_model",
     "bare_bones_lm": "vocab_size * d_model + d_model * vocab_size + vocab_size",
     "mlp": "inputs * width + width + (depth - 1) * (width * width + width) + width * outputs + outputs",
     "feed_forward_lm": "vocab_size * d_model + context_length * d_model * width + width + width * vocab_size + vocab_size",
+    "position_wise_lm": "vocab_size * d_model + 2 * d_model * width + width + d_model",
     "single_head_attention": "3 * d_model * d_head",
     "multi_head_attention": "4 * d_model * d_model",
     "transformer_layer": "4 * d_model * d_model + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model",

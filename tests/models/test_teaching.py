@@ -28,6 +28,8 @@ def attention(draw: DrawFn, rotary: SearchStrategy[bool] | None = None, **more: 
     """Heads that divide the width; of an even size where they may have to turn."""
     heads = draw(SIZE)
     values: dict[str, Any] = {"d_model": 2 * heads * draw(SIZE), "n_heads": heads}
+    if draw(FLAG):  # then the heads need not share the width
+        values |= {"d_model": draw(SIZE), "head_dim": 2 * draw(SIZE)}
     if rotary is not None:
         values["rotary"] = draw(rotary)
     return {**values, **{key: draw(value) for key, value in more.items()}}
@@ -40,6 +42,7 @@ def mlp(values: dict[str, Any]) -> torch.nn.Module:
 HEAD = {"bias": FLAG, "tie_word_embeddings": FLAG}
 INNER = st.one_of(st.none(), SIZE)
 CONFIGS: dict[str, SearchStrategy[dict[str, Any]]] = {
+    "embedding": st.fixed_dictionaries({"vocab_size": SIZE, "d_model": SIZE}),
     "bare_bones_lm": st.fixed_dictionaries({"vocab_size": SIZE, "d_model": SIZE, **HEAD}),
     "mlp": st.one_of(
         st.fixed_dictionaries({"widths": st.lists(SIZE, min_size=2, max_size=6), "bias": FLAG}),
@@ -47,6 +50,9 @@ CONFIGS: dict[str, SearchStrategy[dict[str, Any]]] = {
     ),
     "feed_forward_lm": st.fixed_dictionaries(
         {"vocab_size": SIZE, "context_length": SIZE, "d_model": SIZE, "width": SIZE, "depth": SIZE, "bias": FLAG}
+    ),
+    "position_wise_lm": st.fixed_dictionaries(
+        {"vocab_size": SIZE, "d_model": SIZE, "width": SIZE, "depth": SIZE, **HEAD}
     ),
     "single_head_attention": st.fixed_dictionaries({"d_model": SIZE, "d_head": SIZE}),
     "multi_head_attention": attention(FLAG),
@@ -83,9 +89,11 @@ def test_blueprint_formula_and_module_agree_at_any_sizes(model_type: str, data: 
 
 # Worked out by hand, as a course does: products of the sizes that `tallystick presets` has.
 PRESETS = {
+    "embedding": 256 * 5,
     "bare-bones-lm": 1000 * 64 + 64 * 1000 + 1000,
     "mlp": (784 * 128 + 128) + (128 * 128 + 128) + (128 * 10 + 10),
     "feed-forward-lm": 1000 * 64 + (4 * 64 * 128 + 128) + (128 * 128 + 128) + (128 * 1000 + 1000),
+    "position-wise-lm": 256 * 5 + (5 * 16 + 16) + (16 * 5 + 5),
     "single-head-attention": 3 * 64 * 16,
     "multi-head-attention": 4 * 64 * 64,
     "transformer-layer": 4 * 64 * 64 + (64 * 256 + 256) + (256 * 64 + 64) + 2 * (64 + 64),
@@ -129,6 +137,44 @@ def test_the_layers_of_a_transformer_say_how_they_attend(name: str):
     assert (layers.layers, layers.heads.queries, layers.heads.keys, layers.heads.size) == (2, 4, 4, 16)
 
 
+# A course's notebook, its sizes by its own names: what it prints.
+NOTEBOOK = [
+    ("embedding", {"n_vocab": 256, "emb_dim": 5}, 1_280),
+    ("embedding", {"n_vocab": 50_000, "emb_dim": 2_048}, 102_400_000),
+    ("bare-bones-lm", {"n_vocab": 256, "emb_dim": 5, "tie_weights": True, "bias": False}, 1_280),
+    ("bare-bones-lm", {"n_vocab": 256, "emb_dim": 5, "tie_weights": True, "bias": True}, 1_536),
+    ("bare-bones-lm", {"n_vocab": 256, "emb_dim": 5, "tie_weights": False, "bias": False}, 2_560),
+    ("mlp", {"inputs": 5, "n_hidden": 16, "depth": 1, "outputs": 5}, 181),
+    ("position-wise-lm", {"n_vocab": 256, "emb_dim": 5, "n_hidden": 16}, 1_461),
+    ("single-head-attention", {"emb_dim": 5, "head_dim": 256}, 3_840),
+    ("multi-head-attention", {"d_model": 5, "head_dim": 256, "n_heads": 2}, 10_240),
+    ("transformer-layer", {"emb_dim": 5, "head_dim": 256, "n_heads": 2, "dim_feedforward": 5}, 10_320),
+    (
+        "transformer-lm",
+        {
+            "n_vocab": 256, "max_len": 50, "emb_dim": 5, "n_hidden": 16, "head_dim": 256, "n_heads": 2, "n_layers": 1,
+            "tie_weights": True,
+        },
+        11_971,
+    ),
+    (
+        "rotary-transformer-lm",
+        {
+            "n_vocab": 256, "emb_dim": 5, "n_hidden": 16, "head_dim": 256, "n_heads": 2, "n_layers": 1,
+            "tie_weights": True,
+        },
+        11_721,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "sizes", "figure"), NOTEBOOK)
+def test_the_figures_of_a_course(name: str, sizes: dict[str, Any], figure: int):
+    assert tallystick.count(name, **sizes).total == figure
+    formula = tallystick.formula(name, **sizes)
+    assert eval(formula.expression, dict(formula.symbols)) == figure
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -139,6 +185,10 @@ def test_the_layers_of_a_transformer_say_how_they_attend(name: str):
         ({"model_type": "mlp", "inputs": 4, "width": 8, "depth": 3}, "outputs is missing"),
         ({"model_type": "multi_head_attention", "d_model": 6, "n_heads": 4}, "is not divisible by n_heads = 4"),
         ({"model_type": "multi_head_attention", "d_model": 6, "n_heads": 2, "rotary": True}, "3 is odd"),
+        (
+            {"model_type": "transformer_layer", "d_model": 6, "n_heads": 2, "head_dim": 5, "rotary": True},
+            "head_dim = 5",
+        ),
     ],
 )
 def test_sizes_that_make_no_model(values: dict[str, Any], message: str):
@@ -152,6 +202,7 @@ def test_sizes_that_make_no_model(values: dict[str, Any], message: str):
 # -- what they compute ----------------------------------------------------------------------------
 
 LANGUAGE_MODELS = {
+    "position_wise_lm": {"vocab_size": 11, "d_model": 8, "width": 5},
     "bare_bones_lm": {"vocab_size": 11, "d_model": 8},
     "feed_forward_lm": {"vocab_size": 11, "context_length": 3, "d_model": 8, "width": 5, "depth": 2},
     "transformer_lm": {"vocab_size": 11, "context_length": 6, "d_model": 8, "n_layers": 2, "n_heads": 2},
@@ -189,7 +240,8 @@ def test_a_feed_forward_model_sees_its_window_and_nothing_before():
 
 
 @pytest.mark.parametrize(
-    ("model_type", "embedding"), [("bare_bones_lm", "embedding"), ("rotary_transformer_lm", "token_embedding")]
+    ("model_type", "embedding"),
+    [("bare_bones_lm", "embedding"), ("position_wise_lm", "embedding"), ("rotary_transformer_lm", "token_embedding")],
 )
 def test_the_gradients_of_both_uses_add_up_in_a_tied_matrix(model_type: str, embedding: str):
     torch.manual_seed(0)
@@ -206,6 +258,17 @@ def test_the_gradients_of_both_uses_add_up_in_a_tied_matrix(model_type: str, emb
     assert torch.allclose(tied.head.weight.grad, both, rtol=1e-10, atol=1e-14)
     assert untied.head.weight.grad.abs().sum() > 0
     assert getattr(untied, embedding).weight.grad.abs().sum() > 0
+
+
+def test_heads_of_any_size_are_single_heads_side_by_side():
+    torch.manual_seed(0)
+    multi = teaching.MultiHeadAttention(5, 2, 16)
+    x, parts = torch.randn(2, 4, 5), []
+    for rows in (slice(0, 16), slice(16, 32)):
+        head = teaching.SingleHeadAttention(5, 16)
+        head.load_state_dict({f"{n}.weight": getattr(multi, n).weight[rows] for n in ("query", "key", "value")})
+        parts.append(head(x))
+    assert torch.allclose(multi(x), multi.output(torch.cat(parts, dim=-1)), atol=1e-6)
 
 
 def test_one_of_many_heads_is_a_single_head():

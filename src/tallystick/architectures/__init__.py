@@ -16,9 +16,11 @@ SHARED = {"__init__", "aliases", "teaching"}
 
 # The model types that architectures/teaching.py registers.
 TEACHING = (
+    "embedding",
     "bare_bones_lm",
     "mlp",
     "feed_forward_lm",
+    "position_wise_lm",
     "single_head_attention",
     "multi_head_attention",
     "transformer_layer",

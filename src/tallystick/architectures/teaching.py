@@ -3,13 +3,30 @@
 ``tallystick.models.teaching`` holds their PyTorch modules.
 """
 
+from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import Any
 
 from tallystick.core import nodes as nn
 from tallystick.core.registry import REQUIRED, Config, architecture, optional
+from tallystick.core.size_names import aliases_of
+
+Build = Callable[[Config], nn.Model]
 
 
-@architecture(
+def _taught(
+    name: str, class_name: str, *, running: Mapping[str, Any] | None = None, **keys: Any
+) -> Callable[[Build], Build]:
+    """Register a model whose sizes have the names of any course, as ``emb_dim`` for ``d_model``."""
+    return architecture(name, class_name, aliases=aliases_of(keys), running=running, **keys)
+
+
+@_taught("embedding", "Embedding", vocab_size=REQUIRED, d_model=REQUIRED)
+def embedding(c: Config) -> nn.Model:
+    return nn.Model(weight=nn.Parameter((c.vocab_size, c.d_model), "token_embedding"))
+
+
+@_taught(
     "bare_bones_lm",
     "BareBonesLM",
     vocab_size=REQUIRED,
@@ -25,7 +42,7 @@ def bare_bones_lm(c: Config) -> nn.Model:
     )
 
 
-@architecture(
+@_taught(
     "mlp",
     "MLP",
     widths=(),  # all layer widths; or else state the next four keys, for hidden layers of one width
@@ -52,7 +69,7 @@ def mlp(c: Config) -> nn.Model:
     return _alone(nn.MLP(layers=_layers(c.inputs, c.width, c.depth, last, bias=c.bias)))
 
 
-@architecture(
+@_taught(
     "feed_forward_lm",
     "FeedForwardLM",
     vocab_size=REQUIRED,
@@ -70,25 +87,51 @@ def feed_forward_lm(c: Config) -> nn.Model:
     )
 
 
-@architecture("single_head_attention", "SingleHeadAttention", d_model=REQUIRED, d_head=REQUIRED)
+@_taught(
+    "position_wise_lm",
+    "PositionWiseLM",
+    vocab_size=REQUIRED,
+    d_model=REQUIRED,
+    width=REQUIRED,
+    depth=1,
+    bias=False,
+    tie_word_embeddings=True,
+)
+def position_wise_lm(c: Config) -> nn.Model:
+    last = nn.Linear(c.width, c.d_model)
+    return nn.Model(
+        embedding=nn.Embedding(c.vocab_size, c.d_model),
+        mlp=nn.MLP(layers=_layers(c.d_model, c.width, c.depth, last, bias=True)),
+        head=nn.Head(c.d_model, c.vocab_size, bias=c.bias),
+        tie=("head.weight", "embedding.weight") if c.tie_word_embeddings else None,
+    )
+
+
+@_taught("single_head_attention", "SingleHeadAttention", d_model=REQUIRED, d_head=REQUIRED)
 def single_head_attention(c: Config) -> nn.Model:
     names = ("query", "key", "value")
     heads = nn.Heads(1, 1, c.d_head)
     return _alone(nn.Attention(heads, **{name: nn.Linear(c.d_model, c.d_head, bias=False) for name in names}))
 
 
-@architecture(
-    "multi_head_attention", "MultiHeadAttention", d_model=REQUIRED, n_heads=REQUIRED, running={"rotary": False}
+@_taught(
+    "multi_head_attention",
+    "MultiHeadAttention",
+    d_model=REQUIRED,
+    n_heads=REQUIRED,
+    head_dim=optional(),
+    running={"rotary": False},
 )
 def multi_head_attention(c: Config) -> nn.Model:
     return _alone(_attention(c, rotary=c.rotary))
 
 
-@architecture(
+@_taught(
     "transformer_layer",
     "TransformerLayer",
     d_model=REQUIRED,
     n_heads=REQUIRED,
+    head_dim=optional(),
     d_ff=optional(),
     running={"rotary": False},
 )
@@ -96,7 +139,7 @@ def transformer_layer(c: Config) -> nn.Model:
     return _alone(_layer(c, rotary=c.rotary))
 
 
-@architecture(
+@_taught(
     "transformer_lm",
     "TransformerLM",
     vocab_size=REQUIRED,
@@ -104,6 +147,7 @@ def transformer_layer(c: Config) -> nn.Model:
     d_model=REQUIRED,
     n_layers=REQUIRED,
     n_heads=REQUIRED,
+    head_dim=optional(),
     d_ff=optional(),
     bias=False,
     tie_word_embeddings=False,
@@ -112,13 +156,14 @@ def transformer_lm(c: Config) -> nn.Model:
     return _transformer(c, nn.PositionEmbedding(c.context_length, c.d_model), rotary=False)
 
 
-@architecture(
+@_taught(
     "rotary_transformer_lm",
     "RotaryTransformerLM",
     vocab_size=REQUIRED,
     d_model=REQUIRED,
     n_layers=REQUIRED,
     n_heads=REQUIRED,
+    head_dim=optional(),
     d_ff=optional(),
     bias=False,
     tie_word_embeddings=False,
@@ -137,15 +182,17 @@ def _layers(inputs: int, width: int, depth: int, last: nn.Module, *, bias: bool)
 
 
 def _attention(c: Config, *, rotary: bool) -> nn.Attention:
-    c.require_divisible("d_model", by="n_heads")
-    size = int(c.d_model) // int(c.n_heads)
-    if rotary and size % 2:
-        raise c.refuse(
-            f"d_model / n_heads = {size} is odd: rotary embedding needs an even head size", code="indivisible"
-        )
-    names = ("query", "key", "value", "output")
-    heads = nn.Heads(c.n_heads, c.n_heads, c.d_model / c.n_heads)
-    return nn.Attention(heads, **{name: nn.Linear(c.d_model, c.d_model, bias=False) for name in names})
+    if c.head_dim is None:
+        c.require_divisible("d_model", by="n_heads")
+        size, joined = c.d_model / c.n_heads, c.d_model
+    else:
+        size, joined = c.head_dim, c.n_heads * c.head_dim
+    if rotary and int(size) % 2:
+        named = "d_model / n_heads" if c.head_dim is None else "head_dim"
+        raise c.refuse(f"{named} = {int(size)} is odd: rotary embedding needs an even head size", code="indivisible")
+    projections = {name: nn.Linear(c.d_model, joined, bias=False) for name in ("query", "key", "value")}
+    output = nn.Linear(joined, c.d_model, bias=False)
+    return nn.Attention(nn.Heads(c.n_heads, c.n_heads, size), **projections, output=output)
 
 
 def _layer(c: Config, *, rotary: bool) -> nn.Module:
