@@ -36,6 +36,8 @@ ANSWERS = {
     "rotary_transformer_lm": "2 * vocab_size * d_model + n_layers * (12 * d_model * d_model + 9 * d_model)",
 }
 
+MOST_SPOILT = 8  # changed answers of each model
+
 
 def names_of(expression: str) -> list[str]:
     return sorted({node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)})
@@ -79,7 +81,8 @@ def test_a_right_answer_is_right_however_it_is_multiplied_out(model):
 def test_a_spoilt_answer_is_wrong_and_the_sizes_are_those_at_which_it_is(model):
     right = function_of(ANSWERS[model])
     wrong = 0
-    for expression in set(spoilt(ANSWERS[model])):
+    changed = sorted(set(spoilt(ANSWERS[model])))
+    for expression in changed[:: max(1, len(changed) // MOST_SPOILT)]:
         same = sympy.expand(f"({expression}) - ({ANSWERS[model]})") == 0
         judgement = judge(model, function_of(expression))
         assert judgement.right == same, expression

@@ -26,7 +26,7 @@ SAME = (
     ("width", "n_hidden", "hidden_dim", "d_hidden", "hidden_size", "hidden", "dim_feedforward", "d_ff"),
     ("inputs", "in_features", "input_dim", "input_size", "n_inputs", "n_in", "d_in"),
     ("outputs", "out_features", "output_dim", "output_size", "n_outputs", "n_out", "d_out"),
-    ("tie_word_embeddings", "tie_weights", "tie_embeddings", "weight_tying", "tied", "tie"),
+    ("tie_word_embeddings", "tie_weights", "tie_embeddings", "weight_tying"),
     ("bias", "use_bias"),
 )  # fmt: skip
 
