@@ -111,6 +111,7 @@ COMMANDS = {
     "memory gpt2": "",
     "memory gpt2 --sequence 256:1k --plot out.png": "plot",
     "fit gpt2 --device 8GB": "",
+    "serve gpt2 --device 8GB": "",
     "compute gpt2": "",
     "ties gpt2": "",
     "ties of_torch:build": "torch",

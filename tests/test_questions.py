@@ -18,6 +18,11 @@ QUESTIONS = {
     "check": (lambda *a, **k: tallystick.check("1 + 1 = 2", *a, **k), lambda answer: answer.total_true, TWO_LAYERS),
     "memory": (tallystick.memory, lambda answer: answer.weights_bytes, 4 * TWO_LAYERS),
     "fit": (lambda *a, **k: tallystick.fit(*a, "8GB", **k), lambda answer: answer.asked.weights_bytes, 4 * TWO_LAYERS),
+    "serve": (
+        lambda *a, **k: tallystick.serve(*a, engine="vllm", device="8GB", dtype="float32", **k),
+        lambda answer: answer.weights_bytes,
+        4 * (TWO_LAYERS + 47 * 768),  # rows of the vocabulary are padded to a multiple of 64
+    ),
     # Twice the matrices of two layers and of the head; then scores and values of one token.
     "compute": (
         lambda *a, **k: tallystick.compute(*a, sequence=1, **k),

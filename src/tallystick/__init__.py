@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tallystick.core import display
 from tallystick.core.entries import Entry, Tie
 from tallystick.core.ledger import Ledger
-from tallystick.costs import compute, fit, memory
+from tallystick.costs import compute, fit, memory, serve
 from tallystick.errors import BadInput
 from tallystick.questions import check, compare, count, formula, reconcile, ties
 from tallystick.version import __version__ as __version__
@@ -57,6 +57,7 @@ __all__ = [
     "memory",
     "reconcile",
     "retie",
+    "serve",
     "ties",
     "watch",
 ]

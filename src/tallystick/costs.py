@@ -1,4 +1,4 @@
-"""The public functions that say what a model costs: `memory`, `fit` and `compute`."""
+"""The public functions that say what a model costs: `memory`, `fit`, `serve` and `compute`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tallystick.answers.devices import Device
     from tallystick.answers.fit import Fit
     from tallystick.answers.memory.memory import Memory
+    from tallystick.answers.serve.serve import Serve
 
     AnyDevice: TypeAlias = str | int | Mapping[str, Any] | Device
 
@@ -203,6 +204,102 @@ def fit(
         tp=tp,
         pp=pp,
         ep=ep,
+    )
+
+
+@named
+def serve(
+    source: Any,
+    /,
+    *,
+    engine: str,
+    device: AnyDevice,
+    engine_version: str | None = None,
+    part: str | None = None,
+    real: bool = False,
+    dtype: str | None = None,
+    quantization: str | None = None,
+    kv_cache_dtype: str = "auto",
+    tp: int = 1,
+    pp: int = 1,
+    max_model_len: int | None = None,
+    max_num_seqs: int | None = None,
+    max_num_batched_tokens: int | None = None,
+    gpu_memory_utilization: float | None = None,
+    block_size: int | None = None,
+    enforce_eager: bool = False,
+    hybrid_kv_cache: bool = True,
+    kv_cache_memory_bytes: int | None = None,
+    cpu_offload_gb: float = 0,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
+    **overrides: Any,
+) -> Serve:
+    """Return what a serving engine will hold and log at its start, and whether it starts.
+
+    Args:
+        source: as for `count`.
+        engine: ``"vllm"``.
+        device: one of the devices, as for `memory`; every rank has one.
+        engine_version: such as ``"0.19"``; by default the newest that public logs judge.
+        part: as for `count`.
+        real: as for `count`.
+        dtype: of weights and activations, as the engine's ``--dtype``; None is ``"auto"``.
+        quantization: as the engine's ``--quantization``, such as ``"fp8"`` or ``"awq"``.
+        kv_cache_dtype: ``"auto"``, the model's, or ``"fp8"``.
+        tp: tensor parallel ranks.
+        pp: pipeline stages, which need not be equal.
+        max_model_len: tokens of the longest request; None is the config's.
+        max_num_seqs: most requests at the same time; None is the engine's default for the device.
+        max_num_batched_tokens: most tokens of a step; None is the engine's default.
+        gpu_memory_utilization: share of the device for the engine; None is its default.
+        block_size: tokens of a KV cache page; None is the engine's default.
+        enforce_eager: capture no CUDA graphs.
+        hybrid_kv_cache: whether windows free the pages that they left.
+        kv_cache_memory_bytes: bytes of the pool, instead of what the engine measures.
+        cpu_offload_gb: GiB of the weights that stay in the host's memory.
+        input_tokens: of a request, for `Serve.requests`.
+        output_tokens: of a request.
+        **overrides: as for `memory`.
+
+    Returns:
+        Weights, activations and KV cache of one device in bytes, the lines of the log, what limits
+        the requests, and what would help.
+
+    Raises:
+        BadInput: if the source cannot be read or does not describe its attention, for an unknown
+            engine, version or format, and for an impossible number.
+
+    >>> answer = serve("qwen3-8b", engine="vllm", device="h100", max_model_len=8192)
+    >>> answer.lines[-1]
+    'Maximum concurrency for 8,192 tokens per request: 47.60x'
+    >>> serve("llama-3-70b", engine="vllm", device="h100", tp=1).starts
+    False
+    """
+    from tallystick.answers.devices import device_of
+    from tallystick.answers.serve.serve import serve as plan
+
+    return plan(
+        ledger_of(source, part, real, overrides),
+        engine=engine,
+        device=device_of(device),
+        engine_version=engine_version,
+        dtype=dtype,
+        quantization=quantization,
+        kv_cache_dtype=kv_cache_dtype,
+        tp=tp,
+        pp=pp,
+        max_model_len=max_model_len,
+        max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=max_num_batched_tokens,
+        gpu_memory_utilization=gpu_memory_utilization,
+        block_size=block_size,
+        enforce_eager=enforce_eager,
+        hybrid_kv_cache=hybrid_kv_cache,
+        kv_cache_memory_bytes=kv_cache_memory_bytes,
+        cpu_offload_gb=cpu_offload_gb,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
     )
 
 

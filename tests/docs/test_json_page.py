@@ -53,6 +53,7 @@ ANSWERS = {
         sweep_dtypes(tallystick.count("gpt2"), ["int8"]).to_dict(),
     ],
     "fit": lambda: [tallystick.fit("gpt2", "h100").to_dict(), fit_all(tallystick.count("gpt2")).to_dict()],
+    "serve": lambda: tallystick.serve("gpt2", engine="vllm", device="h100", input_tokens=9).to_dict(),
     "compute": lambda: tallystick.compute("gpt2", device="h100", tokens="1B", mfu=0.4).to_dict(),
     "ties": lambda: tallystick.ties("gpt2").to_dict(),
     "devices": DEVICES["h100"]._asdict,

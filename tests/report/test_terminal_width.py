@@ -44,6 +44,7 @@ COMMANDS = [
     ["fit", "llama-3-8b", "--device", "h100", "--sequence", "8192"],
     ["fit", "gpt2"],
     ["fit", "llama-3.1-405b", "--dtype", "bf16,int4", "--no-exit-code"],
+    ["serve", "llama-3.1-8b", "--device", "h100", "--max-model-len", "8k"],
     ["compute", "llama-3.1-405b", "--explain"],
     ["compute", "gpt2", "--tokens", "15T", "--device", "h100"],
     ["ties", "gpt2"],

@@ -13,6 +13,7 @@ GROUPS = {
     "Plan": {
         "memory": "memory needed for inference or training",
         "fit": "will it fit on this GPU, and if not, what would help",
+        "serve": "will an engine (vLLM) start, how many requests it serves, and what it logs",
         "compute": "FLOPs per component, GPU-hours and training time",
     },
     "Ties": {
@@ -47,8 +48,9 @@ SYNONYMS = {
     **dict.fromkeys(("flops", "flop", "time", "cost"), "compute"),
     **dict.fromkeys(("vram", "ram", "estimate", "estimate-memory", "mem"), "memory"),
     **dict.fromkeys(("fits", "plan", "which-gpu"), "fit"),
+    **dict.fromkeys(("vllm", "engine", "deploy", "concurrency"), "serve"),
     **dict.fromkeys(("tied", "tying", "tie"), "ties"),
-    **dict.fromkeys(("web", "serve", "ui"), "explore"),
+    **dict.fromkeys(("web", "ui"), "explore"),
     **dict.fromkeys(("pretrain", "finetune"), "train"),
     **dict.fromkeys(("derive", "verify"), "check"),
     **dict.fromkeys(("eval", "perplexity"), "evaluate"),

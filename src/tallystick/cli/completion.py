@@ -53,18 +53,22 @@ def _presets() -> Iterable[str]:
 
 def _words(command: str, option: str) -> Iterable[str]:
     """Return the known words of an option of a command; () if any word will do."""
-    if command not in ("memory", "fit", "compute"):
+    if command not in ("memory", "fit", "serve", "compute"):
         return ()
     from tallystick.answers.devices import DEVICES
     from tallystick.answers.memory.activations import ATTENTION, LOSS, RECOMPUTE
     from tallystick.answers.memory.model_states import PRECISIONS
     from tallystick.answers.memory.number_formats import CACHE_FORMATS, WEIGHT_FORMATS
     from tallystick.answers.memory.optimizers import OPTIMIZERS
+    from tallystick.answers.serve.serve import CACHES, ENGINES, QUANTIZATIONS
 
     known: dict[str, Iterable[str]] = {
         "device": (*DEVICES, "auto"),
         "dtype": WEIGHT_FORMATS,
         "kv_dtype": CACHE_FORMATS,
+        "engine": ENGINES,
+        "quantization": QUANTIZATIONS,
+        "kv_cache_dtype": CACHES,
         "optimizer": OPTIMIZERS,
         "precision": PRECISIONS,
         "attention": ATTENTION,

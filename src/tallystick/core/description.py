@@ -37,6 +37,7 @@ class ModelDescription:
     architecture: str | None = None  # the model type, or the name of a live module's class
     symbols: Mapping[str, int] = field(default_factory=dict)  # config keys that occur in the shapes, with their values
     positions: int | None = None  # most tokens in a sequence as the config states them, if no positions are learned
+    stretch: float = 1.0  # rotary scaling makes that many times as many positions
     recipe: Recipe | None = field(default=None, compare=False)  # the config that the model was built from
     attending: tuple[Attending, ...] = ()  # attention of each layer
     recurring: tuple[Recurring, ...] = ()  # layers with a recurrent state

@@ -21,7 +21,7 @@ def _gemma3(d: int, inner: int, layers: int, heads: int, key_value_heads: int, s
         "mm_tokens_per_image": 256, **TIED,
         "text_config": decoder(
             "gemma3_text", 262208, d, inner, layers, heads, key_value_heads, 131072, head_dim=size, sliding_window=1024,
-            layer_types=_layers(6, layers), **TIED,
+            layer_types=_layers(6, layers), rope_scaling={"rope_type": "linear", "factor": 8.0}, **TIED,
         ),
         "vision_config": {
             "model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tallystick.answers.memory.memory import Memory
     from tallystick.answers.memory.sweep import Sweep
     from tallystick.answers.reconcile.reconcile import Reconciliation
+    from tallystick.answers.serve.serve import Serve
     from tallystick.answers.ties.ties import Ties
     from tallystick.core.ledger import Ledger
     from tallystick.live.survive import Survival
@@ -79,6 +80,11 @@ def _fit_all(answer: FitAll) -> str:
     return f"of {answer.source}, {answer.mode}: fits {_many(len(fitting), 'device')} of those known"
 
 
+def _serve(answer: Serve) -> str:
+    verdict = f"{exact(answer.kv_cache_tokens)} tokens of KV cache" if answer.starts else "does not start"
+    return f"of {answer.source} by {answer.engine} on {answer.device.name}: {verdict}"
+
+
 def _compute(answer: Compute) -> str:
     flops = f"{in_flops(answer.forward_flops)} forward, {in_flops(answer.training_flops)} in training"
     return f"of {answer.source}, {exact(answer.batch)} × {exact(answer.sequence)} tokens: {flops}"
@@ -109,6 +115,7 @@ LINES: dict[str, Callable[[Any], str]] = {
     "Sweep": _sweep,
     "Fit": _fit,
     "FitAll": _fit_all,
+    "Serve": _serve,
     "Compute": _compute,
     "Ties": _ties,
     "Survival": _survival,

@@ -21,7 +21,13 @@ class Stage(NamedTuple):
 
     number: int = 0
     of: int = 1
-    layers: int = 0  # of each stage
+    layers: int = 0  # of this stage
+    begin: int | None = None  # number of its first layer; None: earlier stages have as many layers
+
+    @property
+    def held(self) -> Axis:
+        """Numbers of the layers that the stage has."""
+        return Axis(self.number * self.layers if self.begin is None else self.begin, self.layers)
 
     @property
     def last(self) -> bool:
@@ -76,7 +82,7 @@ def on_stage(entries: Iterable[Entry], stage: Stage) -> list[Entry]:
         if not entry.axes:
             if _on_end(stage, first="embed" in entry.name or entry.role.endswith("_embedding")):
                 held.append(entry)
-        elif numbers := within(entry.axes[0], stage.number, stage.layers):
+        elif numbers := overlap(entry.axes[0], stage.held):
             held.append(entry._replace(axes=(numbers, *entry.axes[1:])))
     names = {entry.name for entry in held}
     return [_alone(entry) if entry.storage not in names else entry for entry in held]
@@ -135,14 +141,19 @@ def _on_end(stage: Stage, *, first: bool) -> bool:
 
 def _layers_held(what: Run, start: int, stage: Stage) -> list[Run]:
     """Return the layers of a uniform run that a stage has: a list of none or one."""
-    numbers = within(Axis(start, what.layers), stage.number, stage.layers)
+    numbers = overlap(Axis(start, what.layers), stage.held)
     return [what._replace(start=numbers.start, layers=numbers.length)] if numbers else []
 
 
 def within(numbers: Axis, share: int, size: int) -> Axis | None:
     """Return the overlap of `numbers` with the range number `share` of length `size`, or None."""
-    start = max(int(numbers.start), share * size)
-    stop = min(int(numbers.start + numbers.length), (share + 1) * size)
+    return overlap(numbers, Axis(share * size, size))
+
+
+def overlap(numbers: Axis, others: Axis) -> Axis | None:
+    """Return the numbers in both ranges, or None."""
+    start = max(int(numbers.start), int(others.start))
+    stop = min(int(numbers.start + numbers.length), int(others.start + others.length))
     return Axis(start, stop - start) if start < stop else None
 
 

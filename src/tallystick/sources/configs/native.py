@@ -55,6 +55,7 @@ def native_ledger(asked: Resolved, *, kind: str = "config", published: bool = Fa
         architecture=family.name,
         symbols=config.symbols,
         positions=positions_in(asked.stated),
+        stretch=stretch_in(asked.stated),
         recipe=recipe._replace(values=config.in_force(keys), dtype=dtype),
     )
     notes = (*asked.notes, *note_of(settings, family))
@@ -141,6 +142,28 @@ def positions_in(values: Mapping[str, Any]) -> int | None:
     return next((count for count in found if type(count) is int and 0 < count <= LARGEST), None)
 
 
+def stretch_in(values: Mapping[str, Any]) -> float:
+    """Return how many times as many positions a config's rotary scaling makes; 1 without one.
+
+    YaRN scales ``original_max_position_embeddings``, which may be fewer than the config's.
+    """
+    for part in (values.get(name) for name in ("", *TEXT_PARTS)):
+        one = values if part is None else part
+        scaling = one.get("rope_scaling") or one.get("rope_parameters") if isinstance(one, Mapping) else None
+        kinds = [scaling, *scaling.values()] if isinstance(scaling, Mapping) else []
+        for kind in kinds:  # a config with kinds of layers states the scaling of each
+            word = kind.get("rope_type", kind.get("type")) if isinstance(kind, Mapping) else None
+            factor = kind.get("factor") if word in ("linear", "dynamic", "yarn") else None
+            if not isinstance(factor, int | float) or isinstance(factor, bool) or not 1 <= factor <= MOST_STRETCHED:
+                continue
+            original, stated = kind.get("original_max_position_embeddings"), positions_in(values)
+            if word != "yarn" or type(original) is not int or not stated:
+                return float(factor)
+            return max(original * factor / stated, 1.0)
+    return 1.0
+
+
+MOST_STRETCHED = 10_000  # times; no published config scales more than 64 times
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 
 

@@ -1,0 +1,189 @@
+"""Shard a model as serving engines do: uneven pipelines, replicated KV heads, padded heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from tallystick.answers.memory import model_states
+from tallystick.answers.memory.activations import head_of
+from tallystick.answers.memory.pipeline import Stage, layers_of, of_stage, on_stage, stacked
+from tallystick.answers.memory.sharding import Shards, divided
+from tallystick.core.anatomy import AttentionRun, FeedForward, Routing
+from tallystick.core.dtypes import BITS
+from tallystick.core.entries import Entry
+from tallystick.core.ledger import Ledger
+from tallystick.runtimes.engines import Experts, Rank
+
+_VOCABULARY = ("token_embedding", "head")
+_KERNELS = ("conv_kernel_dim", "conv_kernel", "d_conv", "conv_size", "short_conv_kernel_size")
+_USED = ("num_experts_per_tok", "moe_topk", "moe_k")
+_FP4 = "float4_e2m1fn"
+
+
+def ranks_of(ledger: Ledger, form: str | None, computed: str, tp: int, pp: int, *, padded: int) -> list[Rank]:
+    """Return the first device of each pipeline stage.
+
+    Args:
+        ledger: the whole model.
+        form: number format of the weights; None: as stored.
+        computed: dtype of activations.
+        tp: tensor parallel ranks.
+        pp: pipeline stages.
+        padded: the vocabulary is padded to a multiple of this.
+    """
+    part = _sharded(ledger, tp, padded)
+    spread = divided_layers(layers_of(map(stacked, part.parameters)), pp)
+    begin, ranks = 0, []
+    for number, layers in enumerate(spread):
+        ranks.append(_rank(ledger, part, Stage(number, pp, layers, begin), form, computed, tp))
+        begin += layers
+    return ranks
+
+
+def divided_layers(layers: int, pp: int) -> list[int]:
+    """Return the layers of each stage; those left over go to the stages before the last.
+
+    `get_pp_indices` in `vllm/distributed/utils.py`.
+
+    >>> divided_layers(126, 16)[:3], divided_layers(126, 16)[-3:]
+    ([7, 8, 8], [8, 8, 7])
+    """
+    each, rest = divmod(layers, pp)
+    found = [each] * pp
+    for place in range(2, rest + 2):
+        found[-place] += 1
+    return found
+
+
+def refusal(ledger: Ledger, tp: int, padded: int) -> str:
+    """Return the error of a model that tensor parallel ranks do not divide; "" if they do."""
+    for one in ledger.model.attending:
+        if int(one.heads.queries) % tp:
+            return (
+                f"ValueError: Total number of attention heads ({int(one.heads.queries)}) must be divisible by"
+                f" tensor parallel size ({tp})."
+            )
+    rows = {_padded(int(one.shape[0]), padded) for one in ledger.parameters if one.role in _VOCABULARY}
+    for number in sorted(rows):
+        if number % tp:
+            return f"AssertionError: {number} is not divisible by {tp}"
+    for one in ledger.model.attending:
+        keys = int(one.heads.keys)
+        if one.heads.latent is None and keys % tp and tp % keys:
+            return f"AssertionError: {max(keys, tp)} is not divisible by {min(keys, tp)}"
+    return ""
+
+
+def _padded(number: int, step: int) -> int:
+    return -(-number // step) * step
+
+
+def _sharded(ledger: Ledger, tp: int, padded: int) -> Ledger:
+    """Return the model of one tensor parallel rank."""
+    whole = replace(ledger, rolled=tuple(_with_rows(entry, padded) for entry in ledger.rolled))
+    part = divided(whole, Shards(tp=tp)) if tp > 1 else replace(whole, rolled=tuple(map(stacked, whole.rolled)))
+    model = ledger.model
+    attending = tuple(
+        one._replace(heads=one.heads._replace(keys=max(int(own.heads.keys) // tp, 1), queries=one.heads.queries))
+        for own, one in zip(model.attending, part.model.attending, strict=True)
+    )
+    recurring = tuple(
+        one._replace(keeps=one.keeps._replace(inputs=int(one.keeps.inputs) // tp, state=int(one.keeps.state) // tp))
+        for one in model.recurring
+    )
+    rolled = tuple(_recurrent(entry, tp) for entry in part.rolled)
+    return replace(part, rolled=rolled, model=replace(part.model, attending=attending, recurring=recurring))
+
+
+def _with_rows(entry: Entry, padded: int) -> Entry:
+    if entry.role not in _VOCABULARY or len(entry.shape) != 2:
+        return entry
+    shape = (_padded(int(entry.shape[0]), padded), int(entry.shape[1]))
+    grown = entry._replace(shape=shape)
+    return grown._replace(unique=grown.size if entry.unique else 0)
+
+
+def _recurrent(entry: Entry, tp: int) -> Entry:
+    """Return a recurrent layer's tensor divided over ranks, which transformers' plans replicate."""
+    if tp == 1 or entry.role not in ("ssm", "conv") or not entry.shape:
+        return entry
+    place = max(range(len(entry.shape)), key=lambda axis: int(entry.shape[axis]))
+    shape = tuple(-(-int(size) // tp) if axis == place else int(size) for axis, size in enumerate(entry.shape))
+    smaller = entry._replace(shape=shape)
+    return smaller._replace(unique=smaller.size if entry.unique else 0)
+
+
+def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed: str, tp: int) -> Rank:
+    one, own = of_stage(part, stage), on_stage(part.parameters, stage)
+    width = BITS[computed] // 8
+    lines = [*model_states.weights(own, form), *model_states.quantisation(one, form)]
+    runs = [run.what for run in one.model.parts]
+    feeds = [what for what in runs if isinstance(what, FeedForward)]
+    values = {} if ledger.model.recipe is None else dict(ledger.model.recipe.values)
+    embedding = next((entry for entry in ledger.parameters if entry.role == "token_embedding"), None)
+    head = head_of(ledger)
+    hidden = int(embedding.shape[-1]) if embedding is not None else int(head.shape[-1]) if head is not None else 0
+    stated = _stated(values, ("intermediate_size", "ffn_hidden_size", "n_inner")) or 4 * hidden
+    return Rank(
+        weights=sum(line.bytes for line in lines) + _replicated(ledger, stage, tp, width),
+        attending=one.model.attending,
+        recurring=one.model.recurring,
+        kernel=_stated(values, _KERNELS) or 4,
+        hidden=hidden,
+        inner=max((int(feed.inner) for feed in feeds), default=-(-stated // tp)),
+        gated=any(feed.gated for feed in feeds) or not feeds,
+        vocabulary=0 if head is None else int(head.shape[0]),
+        architecture=ledger.model.architecture or "",
+        positions=ledger.model.positions,
+        stretch=ledger.model.stretch,
+        experts=_experts(one, values, form, hidden, tp),
+        width=width,
+        first=stage.number == 0,
+        last=stage.last,
+    )
+
+
+def _replicated(ledger: Ledger, stage: Stage, tp: int, width: int) -> int:
+    """Return the bytes of KV heads that several ranks hold, beyond an equal share."""
+    total = 0.0
+    reads = {run.name: int(run.what.reads) for run in ledger.model.parts if isinstance(run.what, AttentionRun)}
+    for one in ledger.model.attending:
+        keys = int(one.heads.keys)
+        if one.heads.latent is not None or keys >= tp:
+            continue
+        missing = 1 - keys / tp
+        rows = missing * (int(one.heads.size) + int(one.heads.value_size))
+        total += int(one.layers) * rows * reads.get(one.name, max(reads.values(), default=0)) * width
+    return round(total / stage.of)
+
+
+def _experts(part: Ledger, values: dict[str, Any], form: str | None, hidden: int, tp: int) -> Experts | None:
+    """Return a layer's routed experts, from its running parts or else from the config's keys."""
+    packed = _packed(part, form)
+    for run in part.model.parts:
+        if isinstance(run.what, Routing):
+            return Experts(int(run.what.used), int(run.what.feed.inner), int(run.what.feed.reads), packed)
+    if not any(entry.role == "experts" for entry in part.parameters):
+        return None
+    used, inner = _stated(values, _USED), _stated(values, ("moe_intermediate_size", "intermediate_size"))
+    return Experts(used or 1, -(-(inner or 4 * hidden) // tp), hidden, packed)
+
+
+def _packed(part: Ledger, form: str | None) -> int:
+    """Return the bytes of MXFP4 experts; 0 if they are unpacked, or have another format."""
+    experts = [entry for entry in part.parameters if entry.role == "experts"]
+    if form is not None or not any(entry.dtype == _FP4 for entry in experts):
+        return 0
+    return sum(entry.bytes * entry.copies for entry in experts)
+
+
+def _stated(values: dict[str, Any], keys: Iterable[str]) -> int | None:
+    """Return the first key's value, at the top of a config or in its text config."""
+    for key in keys:
+        for name, value in values.items():
+            text = name.rpartition(".")[2] == key and not name.startswith(("vision", "audio"))
+            if text and isinstance(value, int) and not isinstance(value, bool):
+                return int(value)
+    return None

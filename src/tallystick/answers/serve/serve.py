@@ -1,0 +1,387 @@
+"""Plan how an engine will serve a model: its memory at start, the lines it logs, what limits it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+from tallystick.answers.devices import Device
+from tallystick.answers.memory.model_states import TRAINED, is_packed
+from tallystick.answers.memory.number_formats import format_named
+from tallystick.answers.serve.ranks import ranks_of, refusal
+from tallystick.answers.workload import positions, positive
+from tallystick.core.display import Displayed
+from tallystick.core.dtypes import BITS
+from tallystick.core.ledger import Ledger
+from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.runtimes.engines import Card, Engine, LogLine, Rank, Served, Settings
+from tallystick.runtimes.vllm import VLLM
+
+ENGINES: dict[str, Engine] = {one.name: one for one in (VLLM,)}
+GIB = 2**30
+
+# Names of --quantization, and the number format of each. None: as the weights are stored.
+QUANTIZATIONS: dict[str, str | None] = {
+    "fp8": "fp8", "awq": "int4", "awq_marlin": "int4", "gptq": "int4", "gptq_marlin": "int4", "bitsandbytes": "nf4",
+    "int8": "int8", "w8a8_int8": "int8", "w8a8_fp8": "fp8", "compressed-tensors": None, "mxfp4": None,
+    "modelopt": None, "modelopt_fp4": None, "auto-round": None, "gguf": None,
+}  # fmt: skip
+CACHES = {"auto": None, "bfloat16": 2, "bf16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "float32": 4}
+
+
+class Explained(NamedTuple):
+    """A line of the log, how its number is computed, and where the rule is from."""
+
+    line: str
+    formula: str
+    source: str
+
+
+class Change(NamedTuple):
+    """One option set to another value, and what the engine then holds."""
+
+    flags: str  # as the engine's command line takes them
+    kv_cache_tokens: int
+    max_concurrency: float
+
+
+@dataclass(frozen=True, repr=False)
+class Serve(Displayed):
+    """What one engine holds on one device after its start. All sizes are in bytes.
+
+    >>> import tallystick
+    >>> answer = tallystick.serve("llama-3.1-8b", engine="vllm", device="h100", max_model_len=8192)
+    >>> answer.starts, answer.lines[0]
+    (True, 'Model loading took 14.99 GiB memory')
+    """
+
+    source: str
+    engine: str
+    engine_version: str
+    device: Device
+    options: dict[str, Any]  # as given or chosen by the engine, by the names of `tallystick.serve`
+    weights_bytes: int  # of the first device, as the engine loads them
+    activations_bytes: int  # the peak that the engine measures or reserves
+    other_bytes: int  # outside of the engine's allocator
+    kv_cache_bytes: int  # of the pool; negative if nothing is left for it
+    kv_cache_bytes_per_token: int
+    kv_cache_tokens: int  # as the engine counts them
+    max_concurrency: float  # requests of `max_model_len` tokens
+    starts: bool
+    limits: tuple[str, ...]
+    lines: tuple[str, ...]  # as the engine logs them
+    explained: tuple[Explained, ...]
+    longest: int  # tokens of the longest request that the pool holds
+    requests: int | None  # of `input_tokens` and `output_tokens` at the same time; None if not given
+    changes: tuple[Change, ...]  # that would help, each alone
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON of ``tallystick serve``. Keys are a contract: added, never renamed."""
+        return {
+            "source": self.source,
+            "engine": self.engine,
+            "engine_version": self.engine_version,
+            "device": self.device._asdict(),
+            "options": dict(self.options),
+            "weights_bytes": self.weights_bytes,
+            "activations_bytes": self.activations_bytes,
+            "other_bytes": self.other_bytes,
+            "kv_cache_bytes": self.kv_cache_bytes,
+            "kv_cache_bytes_per_token": self.kv_cache_bytes_per_token,
+            "kv_cache_tokens": self.kv_cache_tokens,
+            "max_concurrency": self.max_concurrency,
+            "starts": self.starts,
+            "limits": list(self.limits),
+            "lines": list(self.lines),
+            "explained": [one._asdict() for one in self.explained],
+            "longest": self.longest,
+            "requests": self.requests,
+            "changes": [one._asdict() for one in self.changes],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options, by the names of `tallystick.serve`. None is the engine's default."""
+
+    engine_version: str | None = None
+    dtype: str | None = None
+    quantization: str | None = None
+    kv_cache_dtype: str = "auto"
+    tp: int = 1
+    pp: int = 1
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    gpu_memory_utilization: float | None = None
+    block_size: int | None = None
+    enforce_eager: bool = False
+    hybrid_kv_cache: bool = True
+    kv_cache_memory_bytes: int | None = None
+    cpu_offload_gb: float = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        whole = ("tp", "pp", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size")
+        for name in (*whole, "kv_cache_memory_bytes", "input_tokens", "output_tokens"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
+        share = self.gpu_memory_utilization
+        if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
+            raise BadInput(f"gpu_memory_utilization is {shown(share)}, expected a share such as 0.9", code="bad-value")
+        if not isinstance(self.cpu_offload_gb, int | float) or self.cpu_offload_gb < 0:
+            raise BadInput(f"cpu_offload_gb is {shown(self.cpu_offload_gb)}, expected GiB, such as 4", code="bad-value")
+
+
+def serve(ledger: Ledger, *, engine: str, device: Device, **options: Any) -> Serve:
+    """Return what an engine will hold and log when it serves a model.
+
+    Args:
+        ledger: the model.
+        engine: one of `ENGINES`.
+        device: one device; every rank has one.
+        **options: fields of `Options`.
+
+    Returns:
+        The plan of the first device. The pool's tokens are those of the rank with the fewest.
+
+    Raises:
+        BadInput: for an unknown engine or format, an impossible number, and a model whose source
+            does not describe its attention.
+    """
+    if engine not in ENGINES:
+        raise BadInput(
+            f"engine is {quoted(engine)}, expected one of {', '.join(ENGINES)}{nearest(str(engine), ENGINES)}",
+            code="unknown-name",
+        )
+    asked = Options(**options)
+    plan = _Plan(ledger, ENGINES[engine], device, asked)
+    answer = plan.answer(asked)
+    return replace(answer, changes=tuple(plan.changes(asked, answer)))
+
+
+class _Plan:
+    """A model on one engine and device."""
+
+    def __init__(self, ledger: Ledger, engine: Engine, device: Device, asked: Options) -> None:
+        if not ledger.model.attending and not ledger.model.recurring:
+            raise BadInput(
+                f"{ledger.source} does not describe its attention: give its config.json, or a folder that has it",
+                code="unsupported",
+            )
+        self.ledger, self.engine, self.device = ledger, engine, device
+        self.card = Card(device.name, device.memory)
+        engine.release_of(asked.engine_version)
+
+    def answer(self, asked: Options) -> Serve:
+        """Return the engine's plan for some options."""
+        ledger, notes = self.ledger, [*self.ledger.notes, *self.notes(asked)]
+        form, computed = self._formats(asked)
+        error = refusal(ledger, asked.tp, self.engine.padded_vocabulary) or self._too_long(asked)
+        if not error and asked.pp > 1 and asked.pp > self._layers():
+            error = f"ValueError: {self._layers()} layers cannot be divided into {asked.pp} pipeline stages"
+        if error:
+            return self._refused(asked, error, notes)
+        ranks = ranks_of(ledger, form, computed, asked.tp, asked.pp, padded=self.engine.padded_vocabulary)
+        ranks = [self.engine.loaded(rank, asked.engine_version, learned=self._learned()) for rank in ranks]
+        settings = self._settings(asked, computed)
+        served = self.engine.serve(ranks, settings, self.card)
+        requests = self._requests(ranks, settings, asked) if not served.error else None
+        return self._serve(asked, served, settings, requests, notes)
+
+    def _serve(
+        self, asked: Options, served: Served, settings: Settings, requests: int | None, notes: list[str]
+    ) -> Serve:
+        options = {name: value for name, value in asdict(asked).items() if value is not None}
+        options.pop("engine_version", None)
+        return Serve(
+            source=self.ledger.source,
+            engine=self.engine.name,
+            engine_version=self.engine.release_of(asked.engine_version),
+            device=self.device,
+            options={**options, "max_model_len": settings.max_model_len, **served.used},
+            weights_bytes=served.weights,
+            activations_bytes=served.activations,
+            other_bytes=served.other,
+            kv_cache_bytes=served.kv,
+            kv_cache_bytes_per_token=served.kv_per_token,
+            kv_cache_tokens=served.kv_tokens,
+            max_concurrency=served.concurrency,
+            starts=not served.error,
+            limits=served.limits if not served.error else (served.error, *_lacks(served)),
+            lines=tuple(line.text for line in served.lines),
+            explained=tuple(Explained(*line) for line in served.lines),
+            longest=served.longest,
+            requests=requests,
+            changes=(),
+            notes=(*notes, *served.notes),
+        )
+
+    def _refused(self, asked: Options, error: str, notes: list[str]) -> Serve:
+        line = LogLine(error, "", "")
+        nothing = Served(0, 0, 0, 0, 0, 0, 0.0, 0, {}, (line,), error)
+        return self._serve(asked, nothing, self._settings(asked, "bfloat16"), None, notes)
+
+    def changes(self, asked: Options, answer: Serve) -> Iterator[Change]:
+        """Yield the options that let it start, or that give more room, each alone."""
+        for flags, change in _CHANGES:
+            options = change(asked, answer)
+            if options is None:
+                continue
+            try:
+                other = self.answer(_replaced(asked, options))
+            except BadInput:
+                continue
+            if other.starts and (not answer.starts or other.kv_cache_tokens > answer.kv_cache_tokens):
+                text = flags.format(**options)
+                yield Change(text, other.kv_cache_tokens, other.max_concurrency)
+
+    def notes(self, asked: Options) -> Iterator[str]:
+        """Yield what is assumed of the model."""
+        model = self.ledger.model
+        if model.towers:
+            yield "the profile run's images, videos and audio are not modelled: activations of towers are left out"
+        if asked.max_model_len is None:
+            yield f"assumed the config's longest sequence, {self._length(asked):,} tokens"
+        word = asked.quantization
+        if word is not None and QUANTIZATIONS.get(word) is None and not is_packed(self.ledger):
+            yield f"{word} quantises as the checkpoint says: {self.ledger.source} is counted as it is stored"
+        if asked.tp > 1 and any(one.heads.latent is not None for one in model.attending):
+            yield "each tensor-parallel rank holds the whole latent KV cache"
+
+    def _formats(self, asked: Options) -> tuple[str | None, str]:
+        """Return the number format of the weights, and the dtype of activations."""
+        own = max(self.ledger.by("dtype").items(), key=lambda item: item[1], default=("bfloat16", 0))[0]
+        plain = own if own in TRAINED else next((one for one in self.ledger.by("dtype") if one in TRAINED), "bfloat16")
+        given = None if asked.dtype in (None, "auto") else format_named(str(asked.dtype))
+        computed = given if given in TRAINED else "bfloat16" if plain == "float32" else plain
+        word = asked.quantization
+        if word is not None and word not in QUANTIZATIONS:
+            raise BadInput(
+                f"quantization is {quoted(word)}, expected one of {', '.join(QUANTIZATIONS)}", code="unknown-name"
+            )
+        packed = is_packed(self.ledger)
+        if word is not None and QUANTIZATIONS[word] is not None and not packed:
+            return QUANTIZATIONS[word], computed
+        return (None if packed or computed == own else computed), computed
+
+    def _settings(self, asked: Options, computed: str) -> Settings:
+        if asked.kv_cache_dtype not in CACHES:
+            raise BadInput(
+                f"kv_cache_dtype is {quoted(asked.kv_cache_dtype)}, expected one of {', '.join(CACHES)}",
+                code="unknown-name",
+            )
+        return Settings(
+            version=asked.engine_version,
+            tp=asked.tp,
+            pp=asked.pp,
+            max_model_len=self._length(asked),
+            max_num_seqs=asked.max_num_seqs,
+            max_num_batched_tokens=asked.max_num_batched_tokens,
+            memory_share=asked.gpu_memory_utilization,
+            kv_width=float(CACHES[asked.kv_cache_dtype] or BITS[computed] // 8),
+            kv_dtype=asked.kv_cache_dtype,
+            block_size=asked.block_size,
+            eager=asked.enforce_eager,
+            hybrid=asked.hybrid_kv_cache,
+            kv_bytes=asked.kv_cache_memory_bytes,
+            offload=int(asked.cpu_offload_gb * GIB),
+        )
+
+    def _length(self, asked: Options) -> int:
+        stated = self._positions()
+        if asked.max_model_len is not None:
+            return asked.max_model_len
+        if stated is None:
+            raise BadInput(
+                f"{self.ledger.source} states no longest sequence: give max_model_len (--max-model-len)",
+                code="bad-value",
+            )
+        return stated
+
+    def _requests(self, ranks: list[Rank], settings: Settings, asked: Options) -> int | None:
+        """Return how many requests of the given lengths run at the same time."""
+        if asked.input_tokens is None and asked.output_tokens is None:
+            return None
+        tokens = (asked.input_tokens or 0) + (asked.output_tokens or 0)
+        if tokens > (settings.max_model_len or tokens):
+            raise BadInput(
+                f"a request of {tokens:,} tokens is longer than max_model_len, {settings.max_model_len:,}",
+                code="bad-value",
+            )
+        return int(self.engine.per_request(ranks, settings, self.card, tokens))
+
+    def _too_long(self, asked: Options) -> str:
+        """Return the error of a request that is longer than the model's positions."""
+        most = self._positions()
+        if asked.max_model_len is None or most is None or asked.max_model_len <= most:
+            return ""
+        return (
+            f"ValueError: User-specified max_model_len ({asked.max_model_len}) is greater than the derived"
+            f" max_model_len (max_position_embeddings={most})."
+        )
+
+    def _positions(self) -> int | None:
+        """Return the most tokens of a request, with rotary scaling (`_get_and_verify_max_len`)."""
+        model = self.ledger.model
+        learned, stretch = positions(self.ledger), 1.0 if model.architecture == "gemma3" else model.stretch
+        return learned or (None if model.positions is None else int(model.positions * stretch))
+
+    def _learned(self) -> bool:
+        return positions(self.ledger) is not None
+
+    def _layers(self) -> int:
+        model = self.ledger.model
+        return sum(int(one.layers) for one in model.attending) + sum(int(one.layers) for one in model.recurring)
+
+
+def _lacks(served: Served) -> tuple[str, ...]:
+    return (f"the longest request that fits: {served.longest:,} tokens",) if served.longest else ()
+
+
+def _replaced(asked: Options, options: dict[str, Any]) -> Options:
+    return Options(**{**asdict(asked), **options})
+
+
+_Changed = Callable[[Options, Serve], dict[str, Any] | None]
+
+
+def _shorter(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    return {"max_model_len": answer.longest} if not answer.starts and answer.longest else None
+
+
+def _fewer_requests(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    most = int(answer.options.get("max_num_seqs", 0))
+    fewer = max(min(int(answer.max_concurrency) + 1 if answer.starts else 64, 256), 8)
+    return {"max_num_seqs": fewer} if fewer < most else None
+
+
+def _more_memory(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    return {"gpu_memory_utilization": 0.95} if (asked.gpu_memory_utilization or 0.9) < 0.95 else None
+
+
+def _eight_bit_cache(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    return {"kv_cache_dtype": "fp8"} if CACHES.get(asked.kv_cache_dtype) != 1 else None
+
+
+def _eight_bit(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    return {"quantization": "fp8"} if asked.quantization is None else None
+
+
+def _more_ranks(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    return {"tp": 2 * asked.tp} if asked.tp < 64 else None
+
+
+# Cheapest first.
+_CHANGES: tuple[tuple[str, _Changed], ...] = (
+    ("--gpu-memory-utilization {gpu_memory_utilization}", _more_memory),
+    ("--max-num-seqs {max_num_seqs}", _fewer_requests),
+    ("--max-model-len {max_model_len}", _shorter),
+    ("--kv-cache-dtype {kv_cache_dtype}", _eight_bit_cache),
+    ("--quantization {quantization}", _eight_bit),
+    ("--tensor-parallel-size {tp}", _more_ranks),
+)

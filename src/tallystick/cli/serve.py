@@ -1,0 +1,128 @@
+"""``tallystick serve``: plan how an engine will serve a model, from options or its command line."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tallystick import count, serve
+from tallystick.cli.options import (
+    DEVICE_HELP,
+    add_command,
+    add_part,
+    add_source,
+    device_given,
+    length,
+    settings_of,
+    share,
+    whole,
+)
+from tallystick.cli.output import add_exit_code, add_format, print_answer, print_json
+from tallystick.core.ledger import Ledger
+from tallystick.errors import BadInput
+from tallystick.presets.hub_names import preset_of
+from tallystick.runtimes.command_lines import pasted
+
+EXAMPLES = """\
+examples:
+  tallystick serve llama-3.1-8b --device h100 --max-model-len 8k
+  tallystick serve qwen3-32b --device h100 --tp 2 --kv-cache-dtype fp8
+  tallystick serve gpt-oss-20b --device l40s --input 4k --output 1k --explain
+  tallystick serve --device a100-80gb -- vllm serve Qwen/Qwen3-8B --max-model-len 32768
+"""
+_MISSING = ("not-found", "unreachable", "missing-package")
+_LENGTHS = ("max_model_len", "max_num_batched_tokens", "input_tokens", "output_tokens")
+_GIVEN = (
+    "engine_version", "dtype", "quantization", "kv_cache_dtype", "tp", "pp", "max_num_seqs", "gpu_memory_utilization",
+    "block_size", "cpu_offload_gb", "kv_cache_memory_bytes",
+)  # fmt: skip
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    command = add_command(commands, "serve", EXAMPLES)
+    add_source(command, without="the model of the pasted command")
+    command.add_argument(
+        "words", metavar="-- COMMAND", nargs="*", help="an engine's command line: -- vllm serve org/name"
+    )
+    add_part(command)
+    add = command.add_argument
+    add("--engine", help="vllm (default)")
+    add("--engine-version", metavar="N", help="such as 0.19; engines hold other bytes in other versions")
+    add("--device", metavar="NAME", help=f"one of the devices (required): {DEVICE_HELP}")
+    add("--tp", "--tensor-parallel-size", dest="tp", type=whole, metavar="N", help="tensor-parallel size")
+    add("--pp", "--pipeline-parallel-size", dest="pp", type=whole, metavar="N", help="number of pipeline stages")
+    add("--max-model-len", metavar="N", help="tokens of the longest request, 32768 or 32k (default: the config's)")
+    add("--max-num-seqs", type=whole, metavar="N", help="most requests at the same time (default: the engine's)")
+    add("--max-num-batched-tokens", metavar="N", help="most tokens of a step (default: the engine's)")
+    add("--gpu-memory-utilization", type=share, metavar="SHARE", help="share of the device for the engine, such as 0.9")
+    add("--dtype", help="dtype of weights and activations (default: the checkpoint's; float32 is halved)")
+    add("--quantization", metavar="NAME", help="quantisation at load, such as fp8, awq or bitsandbytes")
+    add("--kv-cache-dtype", help="dtype of the KV cache: auto (default), fp8, bfloat16")
+    add("--block-size", type=whole, metavar="N", help="tokens of a KV cache page (default: the engine's)")
+    add("--enforce-eager", action="store_true", help="capture no CUDA graphs")
+    add(
+        "--disable-hybrid-kv-cache-manager",
+        action="store_true",
+        help="layers with a sliding window keep every token",
+    )
+    add("--kv-cache-memory-bytes", type=whole, metavar="N", help="bytes of the KV cache, instead of what is left")
+    add("--cpu-offload-gb", type=float, metavar="GIB", help="GiB of the weights that stay in the host's memory")
+    add("--input", dest="input_tokens", metavar="N", help="input tokens of a request: say how many run at once")
+    add("--output", dest="output_tokens", metavar="N", help="output tokens of a request")
+    add("--explain", action="store_true", help="show the formula and source of each line")
+    add_exit_code(command, "the engine does not start", default=True)
+    add_format(command)
+    command.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    engine, source, given, notes = _asked(options)
+    if options.device is None:
+        raise BadInput("name the device with --device, such as h100 (tallystick devices lists them)", code="bad-value")
+    ledger, given = _ledger(source, options, given)
+    answer = serve(ledger.with_notes(*notes), engine=engine, device=device_given(options.device), **given)
+    if options.format == "json":
+        print_json(answer.to_dict())
+    else:
+        from tallystick.report.serve import show_serve
+
+        print_answer(options.format, show_serve, answer, explain=options.explain)
+    return int(options.exit_code and not answer.starts)
+
+
+def _asked(options: argparse.Namespace) -> tuple[str, str, dict[str, Any], list[str]]:
+    """Return the engine, the model, the options of `serve`, and notes: given, then pasted."""
+    given = {name: getattr(options, name) for name in _GIVEN if getattr(options, name) is not None}
+    for name in _LENGTHS:
+        if getattr(options, name) is not None:
+            given[name] = length(getattr(options, name))
+    if options.enforce_eager:
+        given["enforce_eager"] = True
+    if options.disable_hybrid_kv_cache_manager:
+        given["hybrid_kv_cache"] = False
+    if options.source is None:
+        raise BadInput("name a model, or paste an engine's command behind --", code="bad-value")
+    if not options.words:
+        return options.engine or "vllm", options.source, given, []
+    line = pasted([options.source, *options.words])
+    if options.engine not in (None, line.engine):
+        raise BadInput(f"--engine is {options.engine}, but the command is {line.engine}'s", code="conflicting-options")
+    notes = [f"not modelled: {', '.join(line.unmodelled)}"] if line.unmodelled else []
+    return line.engine, line.source, {**line.options, **given}, notes
+
+
+def _ledger(source: str, options: argparse.Namespace, given: dict[str, Any]) -> tuple[Ledger, dict[str, Any]]:
+    """Return the model; if the hub is not reached, the preset of that name."""
+    settings = {"part": options.part, **settings_of(options.settings)}
+    try:
+        return count(source, **settings), given
+    except BadInput as error:
+        found = preset_of(source) if error.code in _MISSING and "/" in source else None
+        if found is None:
+            raise
+    preset, packed = found
+    said = f"{source} is not fetched: counted as the preset {preset}"
+    if packed and "quantization" not in given:
+        given, said = {**given, "quantization": packed}, f"{said} in {packed}"
+    return count(preset, **settings).with_notes(said), given

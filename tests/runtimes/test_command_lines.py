@@ -1,0 +1,62 @@
+"""Engines' command lines as people paste them."""
+
+import shlex
+
+import pytest
+
+from tallystick import BadInput
+from tallystick.runtimes.command_lines import pasted
+
+
+@pytest.mark.parametrize(
+    ("line", "source", "options"),
+    [
+        ("vllm serve org/name", "org/name", {}),
+        ("vllm serve org/name -tp 2 -q fp8", "org/name", {"tp": 2, "quantization": "fp8"}),
+        ("vllm serve org/name --tensor_parallel_size=4", "org/name", {"tp": 4}),
+        ("vllm serve --max-model-len 32K --model org/name", "org/name", {"max_model_len": 32768}),
+        ("vllm serve org/name --max-model-len 32k", "org/name", {"max_model_len": 32000}),
+        ("vllm serve org/name --max-model-len 1.5M", "org/name", {"max_model_len": 1572864}),
+        (
+            "CUDA_VISIBLE_DEVICES=0,1 /opt/venv/bin/vllm serve org/name --host 0.0.0.0 --enforce-eager --port 8000",
+            "org/name",
+            {"enforce_eager": True},
+        ),
+        (
+            "python3 -m vllm.entrypoints.openai.api_server --served-model-name mine --model org/name --dtype half",
+            "org/name",
+            {"dtype": "half"},
+        ),
+        (
+            "vllm serve org/name --no-disable-hybrid-kv-cache-manager --gpu-memory-utilization .95",
+            "org/name",
+            {"hybrid_kv_cache": True, "gpu_memory_utilization": 0.95},
+        ),
+    ],
+)
+def test_a_pasted_line(line, source, options):
+    found = pasted(shlex.split(line))
+    assert (found.engine, found.source, found.options) == ("vllm", source, options)
+    assert found.unmodelled == ()
+
+
+def test_what_is_not_modelled_is_named():
+    found = pasted(["vllm", "serve", "org/name", "--speculative-config", '{"model": "m"}', "--enable-lora"])
+    assert found.unmodelled == ("--speculative-config", "--enable-lora")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("ollama run llama3", "'ollama run llama3' is no engine's command; known: vllm serve"),
+        ("vllm serve --port 8000", "the vllm command names no model"),
+        ("vllm serve org/name --max-model-len", "--max-model-len has no value"),
+        ("vllm serve org/name --max-model-len long", "--max-model-len is 'long', expected a number such as 32768"),
+        ("vllm serve org/name -tp two", "-tp is 'two', expected a whole number"),
+        ("vllm serve org/name --gpu-memory-utilization x", "expected a number"),
+    ],
+)
+def test_a_line_that_says_too_little(line, said):
+    with pytest.raises(BadInput) as refused:
+        pasted(shlex.split(line))
+    assert said in str(refused.value)

@@ -1,0 +1,124 @@
+"""Public logs of serving engines, and our plan of each: `tests/runtimes/*_logs.csv`.
+
+A row is a run that somebody published: its link, the engine's command line, and what the log said;
+an empty cell was not published. `split` says what a row is for: constants were read from rows that
+are ``fit``, and are judged by rows that are ``judge``. The rule: of vLLM's rows, those of
+Llama-3.1-8B in bfloat16 at 8,192 tokens, of Qwen3-14B before 0.19, and of gpt-oss-20b are ``fit``.
+As a script: the errors of each row, and their summary.
+"""
+
+from __future__ import annotations
+
+import csv
+import shlex
+import sys
+from functools import cache
+from typing import NamedTuple
+
+import tallystick
+from repository import ROOT
+from tallystick.runtimes.command_lines import pasted
+
+FOLDER = ROOT / "tests" / "runtimes"
+GIB = 2**30
+
+
+class Row(NamedTuple):
+    """A published run."""
+
+    number: int  # of its line in the file
+    engine: str
+    split: str
+    source: str
+    version: str
+    model: str
+    preset: str
+    overrides: dict
+    memory_gib: float
+    command: str
+    starts: bool | None  # None: it was stopped by something that is no matter of memory, or not published
+    said: dict  # what the log said: bytes, tokens, requests
+
+    @property
+    def judges(self):
+        return self.split == "judge"
+
+
+class Judged(NamedTuple):
+    """A number of a log, and ours."""
+
+    row: Row
+    what: str
+    theirs: float
+    ours: float
+
+    @property
+    def error(self):
+        return (self.ours - self.theirs) / self.theirs
+
+
+def rows(engine="vllm"):
+    with open(FOLDER / f"{engine}_logs.csv", newline="") as file:
+        return [_row(number, engine, cells) for number, cells in enumerate(csv.DictReader(file), 2)]
+
+
+def _row(number, engine, cells):
+    units = {"weights_gib": GIB, "activations_gib": GIB, "kv_gib": GIB}
+    said = {
+        name: float(cells[name]) * units.get(name, 1)
+        for name in ("weights_gib", "activations_gib", "kv_gib", "kv_tokens", "concurrency")
+        if cells[name]
+    }
+    overrides = dict(word.split("=") for word in cells["overrides"].split())
+    return Row(
+        number, engine, cells["split"], cells["source"], cells["version"], cells["model"], cells["preset"],
+        {key: int(value) for key, value in overrides.items()}, float(cells["memory_gib"]), cells["command"],
+        {"yes": True, "no": False}.get(cells["starts"]), said,
+    )  # fmt: skip
+
+
+@cache
+def _ledger(preset, overrides):
+    return tallystick.count(preset, **dict(overrides))
+
+
+def plan(row):
+    """Return our plan of a row, from its command line."""
+    line = pasted(shlex.split(row.command))
+    ledger = _ledger(row.preset, tuple(row.overrides.items()))
+    return tallystick.serve(
+        ledger, engine=line.engine, device=f"{row.memory_gib}GiB", engine_version=row.version, **line.options
+    )
+
+
+OURS = {
+    "weights_gib": "weights_bytes",
+    "activations_gib": "activations_bytes",
+    "kv_gib": "kv_cache_bytes",
+    "kv_tokens": "kv_cache_tokens",
+    "concurrency": "max_concurrency",
+}
+
+
+def judged(row):
+    answer = plan(row)
+    return [Judged(row, what, theirs, getattr(answer, OURS[what])) for what, theirs in row.said.items()]
+
+
+def main(engine):
+    found = [one for row in rows(engine) for one in judged(row)]
+    for one in found:
+        print(f"{one.row.split:5} {one.row.version:5} {one.row.model[-40:]:40} {one.what:15} {one.error:+8.2%}")  # noqa: T201
+    for split in ("fit", "judge"):
+        for what in OURS:
+            errors = [abs(one.error) for one in found if one.row.split == split and one.what == what]
+            if errors:
+                within = sum(error <= (0.1 if what == "activations_gib" else 0.01) for error in errors)
+                print(f"{split} {what}: {len(errors)} rows, mean {sum(errors) / len(errors):.2%}, {within} within")  # noqa: T201
+    for row in rows(engine):
+        if row.starts not in (None, plan(row).starts):
+            print("starts or not:", row.number, row.model, row.starts)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:] or ["vllm"])
