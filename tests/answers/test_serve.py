@@ -134,9 +134,26 @@ def test_float32_checkpoints_are_served_in_16_bits():
     assert answer.weights_bytes == pytest.approx(2 * 124_439_808, rel=0.001)
 
 
-def test_a_longest_request_that_nobody_states_must_be_given():
+def test_the_longest_request_is_the_configs_or_else_the_engines():
     book = {"emb_dim": 768, "n_heads": 12, "n_layers": 2, "context_length": 256, "vocab_size": 1000}
     assert tallystick.serve(book, engine="vllm", device="t4").options["max_model_len"] == 256
+    llama = {"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+    assert tallystick.serve(llama, engine="vllm", device="t4").options["max_model_len"] == 2048
+    scaled = {**llama, "max_position_embeddings": 100, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+    assert tallystick.serve(scaled, engine="vllm", device="t4").options["max_model_len"] == 400
+
+
+def test_rotary_tables_are_of_all_scaled_positions():
+    def tables(scaling):
+        sizes = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "max_position_embeddings": 8192}
+        config = {"model_type": "llama", **sizes, "dtype": "bfloat16", "rope_scaling": scaling}
+        return planned(config, max_model_len=64).weights_bytes
+
+    plain, one = tables(None), 8192 * 4 * 2  # cosines and sines of a head of 4 in 16 bits
+    assert tables({"rope_type": "linear", "factor": 4}) == plain + 3 * one
+    assert tables({"type": "yarn", "factor": 4, "original_max_position_embeddings": 4096}) == plain + one
+    assert tables({"rope_type": "llama3", "factor": 8}) == plain
+    assert tables({"full": {"rope_type": "dynamic", "factor": 2.0}, "sliding": {"rope_type": "default"}}) == plain + one
 
 
 @pytest.mark.parametrize(

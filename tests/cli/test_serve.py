@@ -99,7 +99,7 @@ def test_the_exit_code_is_1_if_it_does_not_start(run):
         (("serve", "gpt2"), "name the device with --device"),
         (("serve", "--device", "h100"), "name a model, or paste an engine's command behind --"),
         (("serve", "gpt2", "--device", "h100", "--engine", "tgi"), "engine is 'tgi', expected one of vllm"),
-        (("serve", "--device", "h100", "--", "ollama", "run", "x"), "is no engine's command"),
+        (("serve", "--device", "h100", "--", "ollama", "run", "x"), "does not start an engine"),
         (("serve", "--engine", "sglang", "--device", "h100", "--", "vllm", "serve", "gpt2"), "the command is vllm's"),
         (("serve", "gpt2", "--device", "h100", "--max-model-len", "x"), "is not a sequence length"),
         (("serve", "org/nobody-knows-it", "--device", "h100"), "org/nobody-knows-it"),

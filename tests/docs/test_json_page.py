@@ -65,7 +65,13 @@ ANSWERS = {
         "rows": [{field.name: None for field in fields(Survived)}],
     },
 }
-VALUES_FOR_KEYS = {"symbols", "parts", "parts_at_peak", "versions"}  # whose keys are the model's own
+VALUES_FOR_KEYS = {
+    "symbols",
+    "parts",
+    "parts_at_peak",
+    "versions",
+    "options",
+}  # whose keys are the model's or Python's own
 
 
 def keys_of(answer, inside=""):

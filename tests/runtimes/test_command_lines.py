@@ -48,7 +48,7 @@ def test_what_is_not_modelled_is_named():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("ollama run llama3", "'ollama run llama3' is no engine's command; known: vllm serve"),
+        ("ollama run llama3", "'ollama run llama3' does not start an engine; known: vllm serve"),
         ("vllm serve --port 8000", "the vllm command names no model"),
         ("vllm serve org/name --max-model-len", "--max-model-len has no value"),
         ("vllm serve org/name --max-model-len long", "--max-model-len is 'long', expected a number such as 32768"),

@@ -13,7 +13,7 @@ GROUPS = {
     "Plan": {
         "memory": "memory needed for inference or training",
         "fit": "will it fit on this GPU, and if not, what would help",
-        "serve": "will an engine (vLLM) start, how many requests it serves, and what it logs",
+        "serve": "will vLLM start with it, and how many requests fit",
         "compute": "FLOPs per component, GPU-hours and training time",
     },
     "Ties": {

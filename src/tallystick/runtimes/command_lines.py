@@ -102,7 +102,7 @@ def _command(words: list[str]) -> tuple[str, list[str]]:
                 if found == list(start):
                     return engine, words[place + len(start) :]
     known = ", ".join(" ".join(start) for starts in _STARTS.values() for start in starts)
-    raise BadInput(f"{quoted(' '.join(words[:3]))} is no engine's command; known: {known}", code="unknown-name")
+    raise BadInput(f"{quoted(' '.join(words[:3]))} does not start an engine; known: {known}", code="unknown-name")
 
 
 def _value(option: str, text: str, how: Any) -> Any:

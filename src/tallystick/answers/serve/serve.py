@@ -20,6 +20,7 @@ from tallystick.runtimes.vllm import VLLM
 
 ENGINES: dict[str, Engine] = {one.name: one for one in (VLLM,)}
 GIB = 2**30
+UNSTATED = 2048  # tokens of the longest request if the config states none: vllm/config/model.py
 
 # Names of --quantization, and the number format of each. None: as the weights are stored.
 QUANTIZATIONS: dict[str, str | None] = {
@@ -31,7 +32,13 @@ CACHES = {"auto": None, "bfloat16": 2, "bf16": 2, "float16": 2, "fp8": 1, "fp8_e
 
 
 class Explained(NamedTuple):
-    """A line of the log, how its number is computed, and where the rule is from."""
+    """A line of the log, how its number is computed, and where the rule is from.
+
+    >>> import tallystick
+    >>> answer = tallystick.serve("gpt2", engine="vllm", device="t4")
+    >>> answer.explained[0].line, answer.explained[0].source
+    ('Model loading took 0.23 GiB memory', 'vllm/v1/worker/gpu_worker.py')
+    """
 
     line: str
     formula: str
@@ -39,7 +46,13 @@ class Explained(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One option set to another value, and what the engine then holds."""
+    """One option set to another value, and what the engine then holds.
+
+    >>> import tallystick
+    >>> answer = tallystick.serve("llama-3-70b", engine="vllm", device="h100")
+    >>> [change.flags for change in answer.changes]
+    ['--tensor-parallel-size 2']
+    """
 
     flags: str  # as the engine's command line takes them
     kv_cache_tokens: int
@@ -246,7 +259,8 @@ class _Plan:
         if model.towers:
             yield "the profile run's images, videos and audio are not modelled: activations of towers are left out"
         if asked.max_model_len is None:
-            yield f"assumed the config's longest sequence, {self._length(asked):,} tokens"
+            whose = "the engine's" if self._positions() is None else "the config's"
+            yield f"assumed {whose} longest sequence, {self._length(asked):,} tokens; change it with --max-model-len"
         word = asked.quantization
         if word is not None and QUANTIZATIONS.get(word) is None and not is_packed(self.ledger):
             yield f"{word} quantises as the checkpoint says: {self.ledger.source} is counted as it is stored"
@@ -293,15 +307,7 @@ class _Plan:
         )
 
     def _length(self, asked: Options) -> int:
-        stated = self._positions()
-        if asked.max_model_len is not None:
-            return asked.max_model_len
-        if stated is None:
-            raise BadInput(
-                f"{self.ledger.source} states no longest sequence: give max_model_len (--max-model-len)",
-                code="bad-value",
-            )
-        return stated
+        return asked.max_model_len or self._positions() or UNSTATED
 
     def _requests(self, ranks: list[Rank], settings: Settings, asked: Options) -> int | None:
         """Return how many requests of the given lengths run at the same time."""
