@@ -28,7 +28,7 @@ test-fast: .venv/ready-for-fast
 
 # What torch and transformers say of the tests' configs, measured and written to tests/measured: after an upgrade of these, a change of
 # what measures or of what is drawn. Of a file that any of these tests asks nothing but what they ask remains.
-MEASURED := answers/test_activations answers/test_compute answers/test_memory answers/test_sharding \
+MEASURED := answers/test_activations answers/test_compare answers/test_compute answers/test_memory answers/test_sharding \
 	architectures/test_architectures architectures/test_bert architectures/test_every_type architectures/test_nested \
 	architectures/test_options runtimes/test_cache
 measure: .venv/ready

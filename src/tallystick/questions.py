@@ -6,6 +6,7 @@ Each takes a source in any form, and imports what answers it when it is called.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tallystick.arguments import named
@@ -157,9 +158,16 @@ def reconcile(
     [('with the tied head counted twice', 38597376)]
     """
     from tallystick.answers.reconcile.reconcile import reconcile as explain
+
+    return explain(ledger_of(source, part, real, overrides), claim, _presets)
+
+
+@cache
+def _presets() -> tuple[Ledger, ...]:
+    """Count every preset, once in a process."""
     from tallystick.presets import PRESETS
 
-    return explain(ledger_of(source, part, real, overrides), claim, lambda: map(count, PRESETS))
+    return tuple(map(count, PRESETS))
 
 
 @named

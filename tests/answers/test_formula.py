@@ -7,6 +7,7 @@ import json
 import math
 import operator
 import re
+from fractions import Fraction
 
 import pytest
 import sympy
@@ -28,18 +29,24 @@ ALL = {**configs.CONFIGS, **unpackaged.DRAWN}
 GPT2 = "vocab_size*n_embd + n_positions*n_embd + n_layer*(12*n_embd**2 + 13*n_embd) + 2*n_embd"
 
 
-def value_of(formula, symbols):
-    return worth(formula.expression, symbols)
-
-
-# What people write, as SymPy reads it.
+# What people write, as SymPy and Python read it.
 SYMPY = str.maketrans({",": "", "×": "*", "·": "*", "⌈": "ceiling(", "⌉": ")", "⌊": "floor(", "⌋": ")"})
 TEXT = SYMPY | str.maketrans({power: f"**{number}" for number, power in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")})
 
 
-def worth(expression, symbols):
+def value_of(formula, symbols):
+    """The closed form's value, by SymPy."""
     names = {name: sympy.Symbol(name) for name in symbols}  # SymPy has a function of the name expand
-    return int(sympy.sympify(expression, names).subs(symbols))
+    return int(sympy.sympify(formula.expression, names).subs(symbols))
+
+
+def worth(expression, symbols):
+    """The value of what is written, by Python's exact fractions, in a hundredth of SymPy's time."""
+    names = {"Fraction": Fraction, "floor": math.floor, "ceiling": math.ceil, "__builtins__": {}}
+    exact = re.sub(r"\b\d+\b", r"Fraction(\g<0>)", expression)
+    value = Fraction(eval(exact, names, {name: Fraction(value) for name, value in symbols.items()}))
+    assert value.denominator == 1
+    return int(value)
 
 
 def from_latex(text):

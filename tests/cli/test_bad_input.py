@@ -27,9 +27,11 @@ Refused = Callable[..., str]
 
 
 @pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refused:
+def refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preloaded: None
+) -> Refused:
     """Runs a command in a folder of its own, and gives the one line that it must be refused
-    with.
+    with. Where it asks transformers, a fork answers.
     """
     monkeypatch.chdir(tmp_path)
 

@@ -10,18 +10,40 @@ from tallystick.cli.main import main
 from training import MODEL, text_in
 
 
-@pytest.fixture
-def told(tmp_path):
-    """A config file, and the run's folder."""
+def run_in(folder):
+    """A config file, and the folder of its run."""
     keys = {
-        "source": "llama", "data": str(text_in(tmp_path)), "out": str(tmp_path / "run"), "sequence": 16, "batch": 4,
+        "source": "llama", "data": str(text_in(folder)), "out": str(folder / "run"), "sequence": 16, "batch": 4,
         "steps": 4, "warmup": 1, "learning_rate": 1e-2, "eval_every": 2, "eval_batches": 2, "save_every": 2, "log_every": 2, "device": "cpu",
     }  # fmt: skip
     lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     model = [f"{key} = {json.dumps(value)}" for key, value in MODEL.items()]
-    path = tmp_path / "run.toml"
+    path = folder / "run.toml"
     path.write_text("\n".join([*lines, "[model]", *model]) + "\n")
-    return path, tmp_path / "run"
+    return path, folder / "run"
+
+
+@pytest.fixture
+def told(tmp_path):
+    """A config file, and the folder of the run, which is still to come."""
+    return run_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory):
+    path, out = run_in(tmp_path_factory.mktemp("trained"))
+    assert main(["train", "--config", str(path)]) == 0
+    shutil.copytree(out, out.with_name("kept"), symlinks=True)
+    return path, out
+
+
+@pytest.fixture
+def trained(trained_once):
+    """A config file, and the folder of the run as it was left at its end."""
+    path, out = trained_once
+    shutil.rmtree(out)
+    shutil.copytree(out.with_name("kept"), out, symlinks=True)
+    return path, out
 
 
 def test_it_says_what_it_will_do_and_what_came_of_it(told, capsys):
@@ -56,9 +78,8 @@ def test_json_gives_the_plan_and_the_outcome(told, capsys):
     assert found["plan"]["predicted_bytes"] > 0
 
 
-def test_it_goes_on_where_the_checkpoint_stands(told, capsys):
-    path, out = told
-    main(["train", "--config", str(path)])
+def test_it_goes_on_where_the_checkpoint_stands(trained, capsys):
+    path, out = trained
     first = (out / "model" / "model.safetensors").read_bytes()
     capsys.readouterr()
     assert main(["train", "--config", str(path), "--resume", str(out / "checkpoints" / "step-00000002")]) == 0
@@ -70,9 +91,8 @@ def test_it_goes_on_where_the_checkpoint_stands(told, capsys):
     assert steps == [2, 4]
 
 
-def test_a_runs_folder_is_its_model_as_soon_as_there_is_one(told, capsys):
-    path, out = told
-    main(["train", "--config", str(path)])
+def test_a_runs_folder_is_its_model_as_soon_as_there_is_one(trained, capsys):
+    _, out = trained
     assert tallystick.count(out).total == tallystick.count(out / "model").total
     assert main(["generate", str(out), "--prompt", "tally", "--tokens", "1"]) == 0
     capsys.readouterr()
@@ -122,9 +142,8 @@ def test_a_model_that_was_trained_is_trained_further(told, capsys, tmp_path):
 @pytest.mark.parametrize(
     "damage", [b"\xff", b"5", b"{}", b'{"kind": "step", "step": 1}', b"[" * 100_000, b"9" * 2_000_000]
 )
-def test_a_damaged_log_is_said_and_gone_on_with(told, capsys, damage):
-    path, out = told
-    main(["train", "--config", str(path)])
+def test_a_damaged_log_is_said_and_gone_on_with(trained, capsys, damage):
+    path, out = trained
     before = (out / "log.jsonl").read_bytes()
     (out / "log.jsonl").write_bytes(damage + b"\n" + before + b'{"kind": "st')
     capsys.readouterr()
@@ -151,9 +170,8 @@ def test_a_damaged_log_is_said_and_gone_on_with(told, capsys, damage):
         ("report.png", ""),
     ],
 )
-def test_a_link_to_a_device_anywhere_in_a_run_is_one_line_or_an_older_checkpoint(told, capsys, name, message):
-    path, out = told
-    main(["train", "--config", str(path)])
+def test_a_link_to_a_device_anywhere_in_a_run_is_one_line_or_an_older_checkpoint(trained, capsys, name, message):
+    path, out = trained
     shutil.rmtree(out / name) if (out / name).is_dir() else (out / name).unlink(missing_ok=True)
     (out / name).symlink_to("/dev/zero")
     capsys.readouterr()
@@ -167,9 +185,8 @@ def test_a_link_to_a_device_anywhere_in_a_run_is_one_line_or_an_older_checkpoint
         assert "resumes after step 2 of 4" in said.out
 
 
-def test_no_link_in_a_run_is_written_through(told, tmp_path):
-    path, out = told
-    main(["train", "--config", str(path)])
+def test_no_link_in_a_run_is_written_through(trained, tmp_path):
+    path, out = trained
     mine = tmp_path / "mine"
     mine.write_text("mine")
     for name in (".log.jsonl.partial", ".report.png.partial", ".report.html.partial", "log.jsonl", "report.png"):

@@ -18,6 +18,7 @@ from killed_checkpoint import checkpoint
 from repository import TESTS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each kill is of a process of its own")
+with_torch = pytest.mark.usefixtures("preloaded")
 
 HIDDEN = re.compile(r"\.(out|picture\.svg)\.[0-9a-f]{8}\.partial")
 
@@ -123,10 +124,12 @@ def test_a_fixed_copy(folder):
     assert_whole_each_time(FIX, folder)
 
 
+@with_torch
 def test_a_saved_decoder(folder):
     assert_whole_each_time(SAVE, folder)
 
 
+@with_torch
 def test_a_saved_decoder_that_takes_the_place_of_another(folder):
     (folder / "out").mkdir()
     write_config(folder / "out", {"model_type": "gpt2"})
@@ -135,6 +138,7 @@ def test_a_saved_decoder_that_takes_the_place_of_another(folder):
     assert (folder / "out" / "notes.txt").read_text() == "kept"
 
 
+@with_torch
 def test_the_model_of_a_run_has_its_tokenizer(folder):
     assert_whole_each_time(EXPORT, folder)
     assert (folder / "out" / "tokenizer.json").exists()

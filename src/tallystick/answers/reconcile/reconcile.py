@@ -198,6 +198,8 @@ def _fitting(ledgers: Iterable[Ledger], claim: Claim) -> tuple[Preset, ...]:
     once, twice = [], []
     for ledger in ledgers:
         total = int(ledger.total)
+        if not claim.low / 2 <= total <= claim.high:  # a head is no larger than the rest
+            continue
         head = next((one for one in conventions(ledger) if one.name in ("head-twice", "own-head")), None)
         if claim.low <= total <= claim.high:
             once.append(Preset(ledger.source, "", total))
