@@ -25,12 +25,17 @@ _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}") 
 _OWN_RESULT = re.compile(
     r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[\d,._]{4,}\s*\w*\s*$"
 )  # "× 80 layers: 68,452,352,000"
+_ITEM = re.compile(
+    r"\s*[-*•]\s.*:\s*[≈~]?\s?\d[\d,.]*\s?[^\W\d]{0,3}\s*$"
+)  # "- Weights: 496 MB" of a list, with its sum below: "= 1.7 GB"
 _SIGN = re.compile(r"(?://|#+)\s*[^\W\d]")  # begins a comment or heading; "# = 4,718,592" continues the line above
 # Mathematics copied from a web page, one token a line.
 _TOKEN = re.compile(r"\s*(?:[*/+=≈]|[KMBT]|\d[\d,.]*[KMB]?)\s*")
 _TOKENS = re.compile(r"\s*\d[\d,.]*(?:\s*[*/+=≈^KMBT]|\s\s*\d[\d,.]*)*\s*")
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
+_ENDS_IN_TOTAL = re.compile(r"\w[.;,)]?\s+total:\s*$", re.IGNORECASE)  # of a sentence that the next line completes
+_NUMBER = re.compile(r"\s*\d[\d,.' ]*\d")
 _QUOTE = re.compile(r"[\"'`]")
 
 
@@ -87,14 +92,16 @@ def _belongs(held: Line, line: Line) -> bool:
     begins = _SIGN.match(line.text) and not _SIGN.match(held.text)
     drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
     apart = not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED
-    if begins or drawn or apart:
+    listed = _ITEM.match(held.text) and _RESULT.match(line.plain)
+    if begins or drawn or apart or listed:
         return False
     if _TOKEN.fullmatch(line.plain) and _TOKENS.fullmatch(held.plain):
         numbers = line.plain.strip()[0].isdigit() and held.plain.rstrip()[-1].isalnum()
         return not numbers or _is_power(held, line)
     relates, counts = RELATION.search(held.plain) is not None, re.search(r"\d", held.plain) is not None
     is_open = counts and held.plain.count("(") > held.plain.count(")")
-    if is_open or ((counts or relates) and _GOES_ON.search(held.plain)):
+    totals = _ENDS_IN_TOTAL.search(held.plain) and _NUMBER.match(line.plain)
+    if totals or is_open or ((counts or relates) and _GOES_ON.search(held.plain)):
         return not _TIMES.search(held.plain) or line.plain.lstrip()[0] in "(0123456789"
     own = (_OWN_RESULT, _OWN_LABEL if relates else _OWN_TIMES, _OWN_NUMBERS)
     if any(pattern.match(line.plain) for pattern in own):

@@ -52,6 +52,7 @@ _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|
 _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
+_POINT = re.compile(r"(?<=\d)\{\.\}(?=\d)")  # 36{.}864
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
 _DECIMAL = re.compile(r"(?:(?<=\d)\{,\}(?=\d{1,2}(?!\d)|\d{4})|(?<=(?<![\d.,}])0)\{,\}(?=\d))")  # 150{,}5 and 0{,}786
 # "\\\\times" in a string literal. If \\\\ ends a line, the next command has its own backslash.
@@ -153,7 +154,7 @@ def readable(line: str) -> str:
 
 
 def _without_latex(line: str) -> str:
-    line = _ANNOTATION.sub(" ", _TIE.sub(",", _DECIMAL.sub(".", _DOUBLED.sub(r"\\", line))))
+    line = _ANNOTATION.sub(" ", _TIE.sub(",", _DECIMAL.sub(".", _POINT.sub(".", _DOUBLED.sub(r"\\", line)))))
     for _ in range(MOST_ROUNDS):
         before = line
         line = _STYLE.sub(r"\1", line)

@@ -24,12 +24,32 @@ _COUNTED = {
     "bytes": re.compile(
         r"(?<![^\W\d_])(?:[KMGT]i?B|[KMGT]o|bytes?|octets?|байт\w*|[КМГ]Б)(?![^\W_])|字节|バイト|바이트", re.IGNORECASE
     ),
-    "operations": re.compile(r"FLOP|MACs?\b|\bops\b", re.IGNORECASE),
+    "operations": re.compile(r"FLOP|\bops\b", re.IGNORECASE),
+    "multiplications": re.compile(r"MACs?\b", re.IGNORECASE),  # one is two operations
     "parameters": re.compile(
         r"\b(?:param|parâm|parám|weights?\b|floats?\b|gewichte|poids|pesos|параметр)|参数|參數|パラメータ|파라미터",
         re.IGNORECASE,
     ),
 }
+
+# "W_q, W_k each (768 × 768)" has that product several times.
+_EACH = frozenset(
+    [
+        "each",
+        "every",
+        "je",
+        "jeweils",
+        "chacun",
+        "chacune",
+        "cada",
+        "ciascuno",
+        "ciascuna",
+        "каждый",
+        "各",
+        "每个",
+        "각각",
+    ]
+)
 
 _ARROWS = frozenset(["->", "=>", "-->", "→"])
 # Signs and names of functions, which have no value here: √128, sqrt(3072), log2(50257).
@@ -127,6 +147,8 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
         return True  # "128 -> 32 = 128 × 32"
     if start and pieces[start - 1].text.rpartition(".")[2].lower() in _FUNCTIONS:
         return True
+    if start > 1 and pieces[start - 1].text.lower() in _EACH:
+        return True
     before = start
     while before and pieces[before - 1].kind == "word" and start - before < MOST_WORDS:
         before -= 1
@@ -156,7 +178,7 @@ def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:
 def unit_of(pieces: Sequence[Token]) -> str:
     """Return what the last number of an expression counts, according to the words after it.
 
-    The result is "parameters", "bytes", "operations" or "".
+    The result is "parameters", "bytes", "operations", "multiplications" or "".
     """
     if len(pieces) == 1 and pieces[0].text[-1:].isdigit():
         return ""

@@ -39,6 +39,8 @@ _RELATION = re.compile(r"[:=]?=|≈|~=?")
 _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
 _MYRIADS = "万萬만亿億억兆조"  # in ascending order
 _OPERATORS = {"**": "^", "//": "/"}
+_SCALE_BEHIND = re.compile(r"[KMBT](?![\w(^])")  # "(1.77 + 0.59)M"
+_RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 
 # Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
 _WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
@@ -91,8 +93,14 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
             found[-1:] = [joined] if joined else [*found[-1:], number]
         elif found and found[-1].kind in ("number", "close", "word") and _TIMES.match(line, position):
             found.append(Token("operator", "*", position, position + 1))
+        elif _is_scale_behind(line, position, found, known):
+            scale = Number(Fraction(10 ** SCALES[line[position].lower()]))
+            found.append(Token("operator", "*", position, position))
+            found.append(Token("number", line[position], position, position + 1, scale))
         elif match := _WORD.match(line, position):
             found += _words(line, match, known)
+        elif found and found[-1].number is not None and found[-1].end == position and _RANGE.match(line, position):
+            found.append(Token("stop", "~", position, position + 1))
         else:
             found.append(_mark(line, position))
             if found[-1].text in ("~", "≈") and len(found) > 1 and _marks(found):
@@ -105,6 +113,12 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
         if depth > MOST_NESTED:
             raise too_deep()
     return found
+
+
+def _is_scale_behind(line: str, position: int, found: Sequence[Token], known: Collection[str]) -> bool:
+    """Return whether a letter right behind parentheses is their unit, and no variable."""
+    closed = found and found[-1].kind == "close" and found[-1].end == position
+    return bool(closed) and _SCALE_BEHIND.match(line, position) is not None and line[position] not in known
 
 
 def _marks(found: Sequence[Token]) -> bool:

@@ -29,6 +29,14 @@ def wrong(text):
         "The second head is 3 layers deep, and 4 × 768 is 2.5% more than before",  # no verb of an equation
         r"$200\,704 \times 1000 = 200{,}7\,\text{Mio. Parameter}$",
         r"Anteil: $0{,}25 \times 4096 = 1024$",
+        "Block → 6 × (1.18 + 2.10)M ≈ 19.7M\n\nHead: 512 × 30,000 ≈ 15.4M",  # M is a unit, and no variable of 19.7
+        "Paths: A, B each (256 × 512) + C (512 × 512) = 2 × 512² = 524,288",  # two of the first
+        "Width: d = 512\nThe small run (d = 128, 2 layers) has 2d = 256",
+        r"Saldo: 7.077.888; $18{.}432 = 6 \times 3.072$",  # the sign of thousands in braces
+        "step = weights / speed = 3.2e10 / 1.6e12 = 20.0 ms",
+        "Cost: 6 × 512 × 768 = 2.36 MMAC = 4.72 MFLOP",
+        "6 layers × 512 dims ≈ 34M parameters is the usual small size",
+        "- Weights: 300 MB\n- States (lr=0.1): ~600 MB\n= ~0.9 GB of memory",
     ],
 )
 def test_what_is_meant_is_not_wrong(text):
@@ -43,6 +51,8 @@ def test_what_is_meant_is_not_wrong(text):
         ("A table of 30,000 × 512 is 15,630,000 parameters", 15_360_000),
         ("Six blocks of 4 × 512 × 512 are about 7.5 million weights", 4 * 512 * 512),
         (r"$200\,704 \times 1000 = 270{,}7\,\text{Mio. Parameter}$", 200_704_000),
+        ("Block → 6 × (1.18 + 2.10)M ≈ 17.9M", 19_680_000),
+        ("6 layers × 512 dims = 3,172", 3072),
         ("Inputs:\n\nA = 16 × 512 × (12 + 4)\n\n  = 16 × 512 × 16\n\n  = 131,172", 131_072),
     ],
 )
@@ -57,6 +67,7 @@ TABLE, BLOCKS = 30_000 * 512, 6 * 12 * 512 * 512
     "text",
     [
         "The words: 30,000 × 512 = 15.4M\nWith 2 × 17.1M = 34.2M parameters in total",
+        "The words: 30,000 × 512 = 15.4M, and blocks of 18.9M. Total:\n**34.2M** parameters.",
         "So 6 blocks of 3,145,728 make 19 million, plus 15 million of the word embedding, for about 34 million in total.",
         "Blocks: 6 × 3,145,728 ≈ 19M + table ≈ 15.4M ≈ 34.4M. Reading it takes 2 × 34.4 ≈ 69 ms",
         f"### Parameters\nP = 30,000 × 512 + 6 × 12 × 512²\n  = {TABLE + BLOCKS:,}\n### Activations\nA = 64 × 512 × 512 × 512 = 8,589,934,592",
@@ -80,10 +91,28 @@ def test_the_total_is_found(text):
         "MLP: 12 × (4,194,304 × 3) = 150,994,944\nTotal FLOPs = 18,874,368 + 150,994,944 = 169,869,312",
         "# 512 * 512 + 512 = 262,656",
         "- q: 512 × 512 = 262,144\n- k: 512 × 128 = 65,536\n- **Total attention**: 327,680 params/layer",
+        "### Size of the word embedding\nOf this one:\nparameters = 30,000 × 512 = 15,360,000",
+        "A share: 512 × 8 / 4096 = 1\nof all weights in total about 3~5%",
+        "In total: 6 layers × 5.2 GFLOPS ≈ 31 GFLOPS a pass",
     ],
 )
 def test_another_number_is_not_the_total(text):
     assert tallystick.check(f"{text}\n").total_claimed is None
+
+
+def test_a_total_of_the_blocks_is_not_the_whole_next_to_embeddings():
+    answer = tallystick.check(
+        "| words | 50257 × 768 | 38,597,376 |\n| 12 blocks in total | | ≈ 85M |\n", against="gpt2"
+    )
+    assert answer.total_claimed is None
+
+
+def test_a_part_taken_from_the_model_is_its_total_without_it():
+    text = "Tied, it is smaller: 163,037,184 − 38,597,376 = 124,439,808.\n"
+    untied = {"model_type": "gpt2", "tie_word_embeddings": False}
+    answer = tallystick.check(text, against=untied)
+    assert answer.total_claimed == 124_439_808
+    assert answer.total_true - answer.total_claimed == 38_597_376
 
 
 @pytest.mark.parametrize("text", ["124M = 85M + embeddings", "5 = 2\n+ xy norms", "The whole = 124M = 40M × 2 + head"])

@@ -13,12 +13,12 @@ from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
 _ADAPTERS = re.compile(r"(?<![^\W_])(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])", re.IGNORECASE)
 _MEASURES = re.compile(
-    r"\b(?:bytes?|memory|v?ram|flops?|macs?|cache|gradients?|optimi[sz]er|activations?|seconds|gpus?)\b"
+    r"\b(?:bytes?|memory|v?ram|[kmgtp]?(?:flops?|macs?)|cache|gradients?|optimi[sz]er|activations?|seconds|[mnµμ]s|tok(?:en)?s?/s|gpus?)\b"
     r"|(?<![^\W\d_])[KMG]i?B\b",
     re.IGNORECASE,
 )
 
-_ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|flops?|macs?)\b", re.IGNORECASE)
+_ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|[kmgtp]?(?:flops?|macs?))\b", re.IGNORECASE)
 _PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参数|參數|パラメータ|파라미터", re.IGNORECASE)
 
 _UNREAD = exactly(0)

@@ -27,6 +27,7 @@ LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are a
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
 FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
+FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
@@ -161,9 +162,10 @@ class Readings:
             return "multiplies matrices: these are their shapes"
         low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
-        if not any(True for _ in names_in(left.expression)) and (high < LEAST_FAR or computed):
-            return ""  # "92 × 4 × 4 = 32" holds only numbers
         ratio = high / low if low else 0
+        numbers = not any(True for _ in names_in(left.expression))
+        if numbers and (high < LEAST_FAR or (computed and ratio <= FAR_APART)):
+            return ""  # "92 × 4 × 4 = 32" holds only numbers
         factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
         left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
         return "has sides too far apart to be meant as equal" if not 0 < ratio <= FAR and not left_out else ""

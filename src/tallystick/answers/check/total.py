@@ -54,7 +54,10 @@ def whole(judge: Judge) -> int | None:
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     if not found:
-        return next((place for way in (_of_adapters, _last_sum, _in_prose) if (place := way(judge)) is not None), None)
+        return next(
+            (place for way in (_of_adapters, _difference, _last_sum, _in_prose) if (place := way(judge)) is not None),
+            None,
+        )
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
         if not any(_is_stated(claim) for claim in found.values()):
@@ -109,6 +112,19 @@ def _of_adapters(judge: Judge) -> int | None:
             found |= {user for user in claim.users if judge.so_far.at(user).stated > claim.stated}
     ends = (place for place in found if not is_in_bytes(judge.derivation.statements[place]))
     return max(ends, key=lambda place: (judge.so_far.at(place).stated, place), default=None)
+
+
+def _difference(judge: Judge) -> int | None:
+    """Return the difference that takes a part from the model's total, or None.
+
+    It serves a text that explains one total by another: "163.0M - 38.6M = 124.4M".
+    """
+    total = judge.quantities.total if judge.quantities else None
+    for place, claim in enumerate(judge.claims):
+        taken = claim.expression if claim is not None else None
+        if isinstance(taken, Operation) and taken.symbols == ("-",) and taken.parts[0] == Number(Fraction(total or 0)):
+            return place
+    return None
 
 
 def _last_sum(judge: Judge) -> int | None:
@@ -174,10 +190,17 @@ def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozens
     """
     if SIZE.search(_words(statement).partition("(")[0]):
         return False
-    part = not about and not _near(judge, claim) and tags_of(statement.heading) - KINDS
-    if part and not _adds(claim):
+    around = tags_of(statement.heading) or tags_of(statement.section)
+    part = not about and not _near(judge, claim) and around - KINDS
+    if (part or ("block" in about and _counts_embeddings(judge, claim))) and not _adds(claim):
         return False
     return about <= {"all", "block"} or (_adds(claim) and "one" not in about)
+
+
+def _counts_embeddings(judge: Judge, claim: Claim) -> bool:
+    """Return whether a text counts embeddings that a claim does not use."""
+    others = (one for one in judge.claims if one is not None and one is not claim)
+    return any(one.match and one.match.component == {"token"} for one in others if not one.used)
 
 
 def _about(statement: Statement) -> frozenset[str]:
