@@ -23,6 +23,7 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _SPACES = re.compile(r"\s{3,}")  # two blanks still separate columns
 _LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|\\item\b)*")
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
+_OPENED = re.compile(r"([=≈:]\s*)\*\*(?=[~≈]?\d[^*]*$)")  # bold that ends on a later line
 _ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200})(?<=[^\s*])\*(?![\w(*])")
 _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
 
@@ -134,6 +135,7 @@ def plain(line: str) -> str:
     if "\\" in line or "{" in line or line.lstrip().startswith("&"):
         line = _without_latex(line)
     line = _BOLD.sub(r"\2", line)
+    line = _OPENED.sub(r"\1", line)
     line = _ITALIC.sub(r"\1", line)
     line = _UNDERSCORED.sub(r"\1", line)
     if "$" in line or "," in line:

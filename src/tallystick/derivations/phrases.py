@@ -136,9 +136,24 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
         depth += (piece.kind == "open") - (piece.kind == "close")
         if piece.kind != "word" or piece.text in known or depth:
             continue
-        if not (_UNIT.fullmatch(piece.text) or _is_label(pieces, place, start)):
+        if piece.text.lower() in _EACH and place + 1 < end and pieces[place + 1].text == "+":
+            return False  # "7.1M each + 38.6M" adds several
+        if not (_UNIT.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)):
             return False
     return True
+
+
+def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
+    """Return whether a word names the addend before it: "38.6M word table + 0.8M positions"."""
+    first, last = place, place
+    while first and pieces[first - 1].kind == "word":
+        first -= 1
+    while last < len(pieces) and pieces[last].kind == "word":
+        last += 1
+    words = pieces[first:last]
+    ends = last < len(pieces) and pieces[last].text == "+"
+    names = all(word.text.lower() not in _JOINS and word.text not in known for word in words)
+    return ends and names and len(words) <= MOST_WORDS and first > 0 and pieces[first - 1].kind in ("number", "close")
 
 
 def _is_taken(pieces: Sequence[Token], start: int) -> bool:
@@ -155,6 +170,8 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     if not 0 < before < start:
         return False
     last = pieces[before - 1]
+    if last.text == "+" and (before == 1 or pieces[before - 2].text in (",", ";")):
+        return False  # "…, + words 50257 × 768 = 38.6M" begins a sentence
     # "3 matrices d × 4d" may be all three.
     return last.kind == "operator" or (last.kind == "number" and _MATRICES.fullmatch(pieces[before].text) is not None)
 

@@ -75,6 +75,7 @@ _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _CELLS = re.compile(r"\s{2,}")
 _SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
+_IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w")
 _TOTAL_BEHIND = re.compile(
@@ -508,6 +509,8 @@ class _Reader:
         equations = [cell for cell in cells if RELATION.search(cell.lstrip("≈~ "))]
         for cell in equations:
             self._chains(line, cell, "" if cell == label else label)
+        if label and not any(isinstance(side, Operation) for side in wholes) and (inside := _IN_LABEL.search(label)):
+            wholes[cells.index(label)] = self._whole(inside[1])  # "| Words (30522 × 768) | 23.4M |"
         products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
         numbers = [
             place for place, side in enumerate(wholes) if isinstance(side, Number) and not cells[place].endswith("%")

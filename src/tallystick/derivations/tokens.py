@@ -15,6 +15,7 @@ from tallystick.derivations.arithmetic import SCALES, Number
 from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # levels of nested parentheses, signs and powers
+MOST_WIDE = 8  # bytes of a parameter
 MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
 
 _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -39,6 +40,7 @@ _RELATION = re.compile(r"[:=]?=|≈|~=?")
 _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
 _MYRIADS = "万萬만亿億억兆조"  # in ascending order
 _OPERATORS = {"**": "^", "//": "/"}
+_IN_BYTES = re.compile(r"[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "4 B = 93.8 MB"
 _SCALE_BEHIND = re.compile(r"[KMBT](?![\w(^])")  # "(1.77 + 0.59)M"
 _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 
@@ -157,7 +159,9 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
         number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
         number = times(number, Fraction(10) ** power)
-    elif (suffix := _SUFFIX.match(line, end)) and not _is_no_scale(suffix, number, known):
+    elif (suffix := _SUFFIX.match(line, end)) and _are_bytes(suffix, number, line[end:]):
+        end = suffix.end()
+    elif suffix and not _is_no_scale(suffix, number, known):
         number, end = times(number, _scale_of(suffix)), suffix.end()
     return Token("number", line[match.start() : end], match.start(), end, number)
 
@@ -169,6 +173,11 @@ def _compound(one: Token, other: Token) -> Token | None:
         return None
     number = Number(one.number.value + other.number.value, other.number.unit, rounded=True)
     return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
+
+
+def _are_bytes(suffix: re.Match[str], number: Number, behind: str) -> bool:
+    """Return whether a small number is of the bytes of a parameter: "× 4 B = 93.8 MB"."""
+    return suffix["spaced"] == "B" and number.value <= MOST_WIDE and _IN_BYTES.search(behind) is not None
 
 
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:

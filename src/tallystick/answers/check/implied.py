@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
-from tallystick.answers.check.claims import Claim, is_total, measures
+from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.quantities import Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
 from tallystick.core.budget import current
-from tallystick.derivations.arithmetic import Value, exactly
+from tallystick.derivations.arithmetic import Number, Value, exactly
 from tallystick.derivations.statements import (
     BRANCH,
     DRAWN,
@@ -31,6 +32,10 @@ NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an adden
 LONGEST_RUN = 12  # parts of one addend listed below it
 MOST_APART = 6  # lines from one addend to the next above a drawn line
 LEAST_ADDENDS = 3
+NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
+LEAST_TYPED = 3  # digits of a rounded total that is a sum with one digit mistyped
+LEAST_EXACT = 6  # the same of an exact number, whatever it is called
+LEAST_OFF = Fraction(1, 20)  # a rounded total may leave out less than 1/20, and be a digit off by chance
 NEAR = 2  # a total off by more than this factor is not meant as that sum
 
 TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")  # "× 12 layers"
@@ -84,8 +89,26 @@ class Implied:
             above, sums = column, self.so_far.sum(column)
             fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
-            return None
+            return self._mistyped(claim, judged=judged)
         return Sum(tuple(above), sums, fits)
+
+    def _mistyped(self, claim: Claim, *, judged: bool) -> Sum | None:
+        """Return the last lines whose sum a number is, but for one digit or two swapped ones."""
+        if self.quantities is not None and self.quantities.of(claim.stated):
+            return None
+        sums = exactly(0)
+        found: list[int] = []
+        for place in self.so_far.free():
+            sums = plus(sums, self.so_far.at(place).written)
+            found.append(place)
+            if sums.low > claim.stated * NEAR_TYPED:
+                break
+            if len(found) > 1 and is_mistyped(claim, sums, judged=judged) and not self._leaves_out(found, claim):
+                lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
+                taken = any(TAKEN.search(line.plain) for line in lines)
+                carried = any(self.so_far.at(one).error for one in found)
+                return None if taken or carried else Sum(tuple(found[::-1]), sums, fits=False)
+        return None
 
     def _column(self, statement: Statement) -> list[int]:
         """Return the addends above a drawn line, or the rows of the statement's table.
@@ -178,13 +201,18 @@ class Implied:
             return None
         one = self.so_far.at(place)
         whole = is_total(self.derivation.statements[place]) or TIMES_LABEL.match(statement.plain)
-        if one.stated * times != claim.stated and not (whole or claim.is_rounded):
+        if one.stated * times != claim.stated and not (whole or claim.is_rounded or self._types(place, times, claim)):
             return None  # "12 layers" may include parts that the line above omits
         return place
 
     def _is_times(self, place: int, times: int, claim: Claim) -> bool:
         """Return whether a claim is about `times` the number of an earlier line."""
-        return abs(self.so_far.at(place).stated * times - claim.stated) <= LITTLE * claim.stated
+        near = abs(self.so_far.at(place).stated * times - claim.stated) <= LITTLE * claim.stated
+        return near or self._types(place, times, claim)
+
+    def _types(self, place: int, times: int, claim: Claim) -> bool:
+        """Return whether a claim is `times` the number of an earlier line, but for a digit."""
+        return is_mistyped(claim, exactly(self.so_far.at(place).stated * times), judged=False)
 
     def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
         """Return the statements that a lone number must be the sum of.
@@ -205,6 +233,25 @@ class Implied:
 def _margin(line: str) -> int:
     """Return the indentation of a line, comment signs included."""
     return len(line) - len(line.lstrip(MARGIN))
+
+
+def is_mistyped(claim: Claim, sums: Value, *, judged: bool) -> bool:
+    """Return whether a number is a sum with one digit changed, or two neighbouring ones swapped.
+
+    Only a total, which is `judged`, may be rounded.
+    """
+    number = claim.side
+    if not isinstance(number, Number) or sums.exact <= 0 or sums.meets(claim.written):
+        return False
+    exact = is_whole(number) and sums.low == sums.high
+    enough = exact or (judged and abs(sums.exact - claim.stated) > LEAST_OFF * sums.exact)
+    written, meant = (str(round(value / number.unit)) for value in (claim.stated, sums.exact))
+    if not enough or len(written) != len(meant) or len(written) < (LEAST_EXACT if exact else LEAST_TYPED):
+        return False
+    off = [place for place, (one, other) in enumerate(zip(written, meant, strict=True)) if one != other]
+    first, last = off[0], off[-1]
+    swapped = len(off) == 2 and last == first + 1 and written[first : last + 1] == meant[first : last + 1][::-1]
+    return len(off) == 1 or swapped
 
 
 def is_only(statement: Statement) -> bool:
