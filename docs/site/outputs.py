@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import os
 import re
 import runpy
 import shlex
@@ -16,20 +17,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import termios
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+from rich.text import Text
+from terminal import Terminal, terminal
 
 from tallystick.cli.main import main
+from tallystick.report.table import PlainText
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"  # where the pages' commands run
 CONSOLE = re.compile(r"(?<=```console\n)\$ .*?(?=```)", re.DOTALL)
 PYTHON = re.compile(r"(?<=```pycon\n).*?(?=```)", re.DOTALL)
 HEAD = re.compile(r" \| head -(\d+)$")  # cuts an output, as in a shell
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+WIDTH = 94  # columns: what a page of GitHub and of the site shows without scrolling
 EXIT_CODE = "echo $?"  # stands after a command whose exit code is not 0
 
 
@@ -60,7 +67,7 @@ def run_again(command: str, folder: Path, *, apart: bool = False) -> Run:
     if name != "tallystick":
         raise ValueError(f"a console block runs tallystick, not {name}")
     code, out, err = (_in_a_process if apart else _in_this_one)(words, folder)
-    lines = [line.rstrip() for line in (out or err).rstrip().splitlines()]
+    lines = _folded(COLOURS.sub("", out or err))
     shown = "".join(f"{line}\n" for line in lines[: int(cut[1]) if cut else None])
     return Run(command, shown, 0 if cut else code)
 
@@ -100,27 +107,36 @@ def _prompts(block: str) -> Iterator[tuple[str, str]]:
         yield line, shown
 
 
+def _folded(text: str) -> list[str]:
+    """Lines that end between words, where a terminal would go on within one."""
+    page = io.StringIO()
+    for line in text.rstrip().splitlines():
+        PlainText(page, WIDTH).print(Text(line.rstrip()))
+    return page.getvalue().splitlines()
+
+
 def _written(run: Run) -> str:
     code = f"$ {EXIT_CODE}\n{run.code}\n" if run.code else ""
     return f"$ {run.command}\n{run.shown}{code}"
 
 
 def _in_a_process(words: list[str], folder: Path) -> tuple[int, str, str]:
-    done = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "tallystick", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
+    """What a process prints in a terminal as wide as a page."""
+    ours, its = os.openpty()
+    termios.tcsetwinsize(its, (24, WIDTH))
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-m", "tallystick", *words], cwd=folder, stdout=its, stderr=subprocess.PIPE, encoding="utf-8"
     )
-    return done.returncode, done.stdout, done.stderr
+    os.close(its)
+    with open(ours, encoding="utf-8") as screen, contextlib.suppress(OSError):  # Linux ends a closed terminal with EIO
+        out = "".join(iter(lambda: screen.read(1), ""))
+    return process.returncode, out, process.communicate()[1]
 
 
 def _in_this_one(words: list[str], folder: Path) -> tuple[int, str, str]:
-    out, err, modules = io.StringIO(), io.StringIO(), set(sys.modules)
+    out, err, modules = Terminal(), io.StringIO(), set(sys.modules)
     try:
-        with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.chdir(folder), terminal(out, WIDTH), contextlib.redirect_stderr(err):
             code = main(words)
     finally:
         for name in set(sys.modules) - modules:  # the user's own, of a folder that another run may not share

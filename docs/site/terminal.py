@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -39,18 +40,27 @@ FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', mono
 LOADED = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)  # rich's picture asks a host for a font
 
 
-class _Terminal(io.StringIO):
+class Terminal(io.StringIO):
+    """Keeps what a command prints in a terminal, colours included."""
+
     encoding = "utf-8"  # type: ignore[assignment]
 
     def isatty(self) -> bool:
         return True
 
 
+@contextlib.contextmanager
+def terminal(out: Terminal, width: int) -> Iterator[None]:
+    """Print to a terminal of `width` columns."""
+    settings = {"COLUMNS": str(width), "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    with mock.patch.dict(os.environ, settings), contextlib.redirect_stdout(out):
+        yield
+
+
 def printed(command: str) -> str:
     """What a command prints in a terminal, colours included."""
-    out = _Terminal()
-    settings = {"COLUMNS": str(WIDTH), "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    with mock.patch.dict(os.environ, settings), contextlib.redirect_stdout(out):
+    out = Terminal()
+    with terminal(out, WIDTH):
         main(command.split()[1:])
     return out.getvalue()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tallystick.arguments import named
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from tallystick.answers.compute.compute import Compute
     from tallystick.answers.devices import Device
     from tallystick.answers.fit import Fit
+    from tallystick.answers.fit_all import FitAll
     from tallystick.answers.memory.memory import Memory
     from tallystick.answers.serve.serve import Serve
 
@@ -301,6 +303,32 @@ def serve(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
     )
+
+
+@named
+def fit_all(source: Any, /, dtype: str | Sequence[str] = (), **options: Any) -> FitAll:
+    """Return on which devices, and in which dtypes, a model fits: ``tallystick fit`` without one.
+
+    Args:
+        source: as for `count`.
+        dtype: one or several dtypes of the weights; by default the usual ones of the mode.
+        **options: the other options of `memory` but the device, and config overrides.
+
+    Returns:
+        For each known device and dtype: whether it fits, the largest batch and longest sequence.
+
+    Raises:
+        BadInput: as `memory`.
+
+    >>> [cell.device for cell in fit_all("llama-3-8b", "bf16").devices if cell.fits][0]
+    'l4'
+    """
+    from tallystick.answers.fit_all import fit_all as answer
+
+    part, real = options.pop("part", None), options.pop("real", False)
+    of_memory = signature(memory).parameters.keys() - {"device"}
+    of_run = {name: options.pop(name) for name in of_memory & options.keys()}
+    return answer(ledger_of(source, part, real, options), (dtype,) if isinstance(dtype, str) else dtype, **of_run)
 
 
 @named

@@ -175,3 +175,22 @@ def test_the_steps_have_a_subtotal_of_one_block(capsys, run):
     assert "one block of transformer.h.0–11: 7,087,872 × 12 = 85,054,464" in capsys.readouterr().out
     blocks = run("formula", "deepseek-v3", "--format", "json")["blocks"]
     assert [block["layers"] for block in blocks] == [3, 58]
+
+
+# -- every device ---------------------------------------------------------------------------------
+
+
+def test_fit_all_says_of_each_device_what_fit_says():
+    everywhere = tallystick.fit_all("llama-3-8b", ["bf16", "int4"], sequence=2048, num_hidden_layers=8)
+    assert everywhere.dtypes == ("bfloat16", "int4")
+    for cell in everywhere.devices[::7]:
+        one = tallystick.fit("llama-3-8b", cell.device, dtype=cell.dtype, sequence=2048, num_hidden_layers=8)
+        assert (cell.fits, cell.largest_batch) == (one.fits, one.largest_batch), cell
+
+
+def test_fit_all_takes_the_options_of_memory_but_the_device():
+    assert tallystick.fit_all("gpt2", mode="training").dtypes == ("float32", "bfloat16")
+    with pytest.raises(tallystick.BadInput, match=r"^fit_all\(\): batch is 0"):
+        tallystick.fit_all("gpt2", batch=0)
+    with pytest.raises(tallystick.BadInput, match=r"^fit_all\(\): .*'device'"):
+        tallystick.fit_all("gpt2", device="h100")

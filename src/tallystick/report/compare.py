@@ -39,7 +39,7 @@ def show_compare(answer: Comparison, out: Console, *, tensors: bool = False, sty
         draw(_tensors(answer, _signed), out, style=style)
         out.print()
     for how in answer.aligned:
-        out.print(Text(f"{lead}aligned: {how}", style="dim"))
+        out.print(Text(f"{lead}method: {how}", style="dim"))
     if answer.bytes_a != answer.bytes_b:
         out.print(Text(f"{lead}bytes: {in_bytes(answer.bytes_a)} → {in_bytes(answer.bytes_b)}", style="dim"))
 

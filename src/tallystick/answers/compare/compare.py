@@ -88,7 +88,7 @@ def compare(a: Ledger, b: Ledger) -> Comparison:
     recipe_a, recipe_b = _recipe(a), _recipe(b)
     if recipe_a and recipe_b and recipe_a.family == recipe_b.family:
         causes = walk(recipe_a, recipe_b.values)
-        aligned: tuple[str, ...] = (f"method: changed A's {recipe_a.family} config to B's, one key at a time",)
+        aligned: tuple[str, ...] = (f"changed A's {recipe_a.family} config to B's, one key at a time",)
     else:
         if pairs and not in_common(pairs):
             raise BadInput(
@@ -163,9 +163,9 @@ def _sentence(label_a: str, label_b: str, total_a: int, total_b: int, causes: Se
 
 def _how(pairs: Sequence[Pair]) -> tuple[str, ...]:
     said = {
-        "name": "by name",
-        "wrapped": "by name, ignoring prefixes and wrappers",
-        "structure": "by structure (role, layer, order, shape)",
+        "name": "matched by name",
+        "wrapped": "matched by name, ignoring prefixes and wrappers",
+        "structure": "matched by structure (role, layer, order, shape)",
     }
     both = [pair for pair in pairs if pair.a and pair.b]
     counts: Counter[str] = Counter()
