@@ -128,9 +128,13 @@ def _in_a_process(words: list[str], folder: Path) -> tuple[int, str, str]:
         [sys.executable, "-m", "tallystick", *words], cwd=folder, stdout=its, stderr=subprocess.PIPE, encoding="utf-8"
     )
     os.close(its)
-    with open(ours, encoding="utf-8") as screen, contextlib.suppress(OSError):  # Linux ends a closed terminal with EIO
-        out = "".join(iter(lambda: screen.read(1), ""))
-    return process.returncode, out, process.communicate()[1]
+    out = bytearray()
+    with contextlib.suppress(OSError):  # Linux ends a closed terminal with EIO
+        while piece := os.read(ours, 4096):
+            out += piece
+    os.close(ours)
+    err = process.communicate()[1]
+    return process.returncode, out.decode(), err
 
 
 def _in_this_one(words: list[str], folder: Path) -> tuple[int, str, str]:

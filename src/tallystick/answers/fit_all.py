@@ -25,7 +25,12 @@ USUAL = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A model in one dtype on one device."""
+    """A model in one dtype on one device.
+
+    >>> from tallystick import fit_all
+    >>> fit_all("llama-3-8b", "bf16").devices[0].fits
+    False
+    """
 
     device: str
     memory: int  # bytes of the device
