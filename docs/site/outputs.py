@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import termios
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,10 +24,10 @@ from typing import NamedTuple
 
 import nbformat
 from rich.text import Text
-from terminal import Terminal, terminal
 
 from tallystick.cli.main import main
 from tallystick.report.table import PlainText
+from terminal import Terminal, terminal
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"  # where the pages' commands run
@@ -122,6 +121,8 @@ def _written(run: Run) -> str:
 
 def _in_a_process(words: list[str], folder: Path) -> tuple[int, str, str]:
     """What a process prints in a terminal as wide as a page."""
+    import termios  # which Windows lacks
+
     ours, its = os.openpty()
     termios.tcsetwinsize(its, (24, WIDTH))
     process = subprocess.Popen(  # noqa: S603 - our own command

@@ -46,6 +46,7 @@ class Terminal(io.StringIO):
     encoding = "utf-8"  # type: ignore[assignment]
 
     def isatty(self) -> bool:
+        """Say that it is a terminal: then colours and bars are drawn."""
         return True
 
 
