@@ -43,7 +43,12 @@ class Cell:
 
 @dataclass(frozen=True, repr=False)
 class FitAll(Displayed):
-    """A model on all devices: one cell per device and dtype, the smallest device first."""
+    """A model on all devices: one cell per device and dtype, the smallest device first.
+
+    >>> from tallystick import fit_all
+    >>> fit_all("llama-3-8b").dtypes
+    ('bfloat16', 'int8', 'int4')
+    """
 
     source: str
     mode: str
