@@ -28,6 +28,7 @@ READS_WORDS = {
     "answers/check/misfit.py",
     "answers/check/total.py",
     "derivations/arithmetic.py",
+    "derivations/chains.py",
     "derivations/statements.py",
     "derivations/phrases.py",
     "derivations/reader.py",

@@ -1,7 +1,6 @@
 """Read the statements of a text: Markdown, LaTeX, tables, chats, equations over several lines.
 
-Around each ``=`` or ``≈`` the longest arithmetic is parsed, and the words before it become its
-label. Other prose is skipped.
+Lines without an equation may state a number, or be the row of a table. Other prose is skipped.
 """
 
 from __future__ import annotations
@@ -13,16 +12,17 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
 
-from tallystick.core.budget import OverBudget, current
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, alone, evaluate
+from tallystick.core.budget import OverBudget
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Undefined, alone, evaluate
+from tallystick.derivations.chains import ABOUT, LETTER, Chains, numbers_end
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
 from tallystick.derivations.markup import readable
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import computes, goes_on, is_sure, is_variable, unit_of
+from tallystick.derivations.phrases import computes, unit_of
+from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
 from tallystick.derivations.statements import BOUND, TOTAL, Derivation, Side, Statement, Unread
-from tallystick.derivations.tokens import Token, tokens, writes_dots
+from tallystick.derivations.tokens import Token, writes_dots
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular
 
@@ -30,44 +30,16 @@ LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
 MANY = f"is not read: a text is judged up to its first {MOST_STATEMENTS:,} equations"
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
-LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
 LEAST_PROSE = 20  # words; a shorter text without an equation is refused as a mistake
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 LEAST_SAID = 1_000_000  # a smaller number in a sentence is not a model's total
 MOST_PROSE = 1_000  # numbers in sentences
-MOST_SHOWN = 300  # characters of a statement's text
-
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
 _CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
-ABOUT = frozenset(  # words for ≈
-    [
-        "about",
-        "approx",
-        "approximately",
-        "roughly",
-        "around",
-        "nearly",
-        "circa",
-        "ca",
-        "rund",
-        "etwa",
-        "ungefähr",
-        "environ",
-        "unos",
-        "около",
-        "примерно",
-        "约",
-        "大约",
-        "約",
-        "およそ",
-        "약",
-        "대략",
-    ]
-)
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits of a large number
 # "n_embd, n_layer = 768, 12" of code
 _SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
@@ -77,18 +49,9 @@ _SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
-_NAME = re.compile(r"[a-z][A-Z]|\w_\w")
-_TOTAL_BEHIND = re.compile(
-    r"[\s*_$)]*(?:[^\W\d_]{5,12}\s+)?(?:(?:in|au|en|no)\s+)?(?:totale?|(?:ins)?gesamt|altogether|overall)\b"
-    r"(?!\s+(?:per|pro|par|por|each|for|of|in)\b)",
-    re.IGNORECASE,
-)
 _IN = re.compile(r"(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?\s+(?:in|au|en|no)\s*$", re.IGNORECASE)
-_CALLED = re.compile(r"\w[(（][^()（）]*$")
-_SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 _MODEL = re.compile(r"^[A-Z].*[\dA-Z-]|-")  # GPT-2, BERT-base, LLaMA
 _OF_MODEL = re.compile(r"-|mod[eè]l|модел|模型|モデル|모델|版", re.IGNORECASE)  # "the 124M model"
-_LETTER = re.compile(r"[^\W\d]")
 _WORD = re.compile(r"[^\W\d_]{3}")
 
 
@@ -166,19 +129,8 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
 # -- statements -----------------------------------------------------------------------------------
 
 
-class _Reader:
-    """State of the reading: the statements found, and the names defined so far."""
-
-    def __init__(self, known: set[str], *, dots: bool) -> None:
-        self.known = known
-        self.dots = dots
-        self.heading = self.section = ""
-        self.how: int | None = None  # index of the current table's column of products
-        self.statements: list[Statement] = []
-        self.unread: list[Unread] = []
-        self.prose: list[Statement] = []
-        self.refused: list[tuple[int, str]] = []
-        self.budget = current()
+class _Reader(Chains):
+    """Reads each line: its equations, its table row, or the number that it states."""
 
     def read(self, line: Line) -> None:
         if len(line.text) > MOST_LINE and RELATION.search(line.text):
@@ -191,7 +143,7 @@ class _Reader:
         elif several := _SEVERAL.match(line.plain):
             self._several(line, several)
         elif RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
-            self._chains(line, line.plain)
+            self._equations(line, line.plain)
             self._totals(line)
         elif re.search(r"\d", line.plain):
             self._value(line, line.plain)
@@ -209,132 +161,6 @@ class _Reader:
         if _NUMBERS.search(line.plain) and not bound and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
             self._sentences(line)
 
-    def refuse(self, line: Line, why: str) -> None:
-        """Skip a line that cannot be parsed, and record the reason."""
-        self.refused.append((line.first, why))
-        self.unread.append(Unread(line.first, line.text[:MOST_SHOWN], why))
-
-    def _tokens(self, text: str) -> list[Token]:
-        found = tokens(text, self.known, dots=self.dots)
-        self.budget.step(10 * len(found))  # each token is read, then tried in several expressions
-        return found
-
-    def _miss(self, line: Line) -> None:
-        """Record a line whose arithmetic is not, or not fully, judged."""
-        missed = Unread(line.first, line.text[:MOST_SHOWN])
-        if self.unread[-1:] != [missed]:
-            self.unread.append(missed)
-
-    def _add(self, line: Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "") -> None:
-        if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
-            return
-        first = sides[0].expression
-        if isinstance(first, Name):
-            name = first.name
-        statement = Statement(
-            line.first,
-            line.last,
-            line.text[:MOST_SHOWN],
-            readable(line.plain)[:MOST_SHOWN],
-            label.strip(" :-*#.,;→|")[-MOST_SHOWN:],
-            self.heading,
-            name,
-            tuple(sides),
-            clause or line.plain,
-            self.section,
-        )
-        self.statements.append(statement)
-        if name:
-            self.known.add(name)
-
-    def _chains(self, line: Line, text: str, label: str = "") -> None:
-        """Read every "a = b = c" of a line.
-
-        Each piece between two relations ends a chain, begins one, or is a link of it.
-        """
-        pieces = self._tokens(text)
-        cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
-        if not cuts:
-            self._value(line, text, label)
-            return
-        begin, end = self._begin(line, text, pieces[: cuts[0]], label), 0
-        for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
-            about = following > cut + 2 and pieces[cut + 1].text.lower() in ABOUT  # "= about 38.6M"
-            loose = about or pieces[cut].text in ("≈", "~", "~=")
-            segment = pieces[cut + 1 + about : following]
-            found, plus = self._first(segment, last=following == len(pieces))
-            late = suffix(segment, self.known) if found is None and following < len(pieces) else None
-            # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
-            if late is not None and isinstance(late[0], Operation):
-                self._end(line, text, begin, end)
-                begin = self._begin(line, text, segment, label)
-                continue
-            if found is not None:
-                read = segment[: found[1]]
-                end = found[1] if following < len(pieces) else _numbers_end(read)
-                sure = is_sure(segment, 0, end, self.known) and not goes_on(segment, found[1])
-                # "6 × 3.2M = 20.2M + words" states its product; "124M = 85M + words" lacks a term.
-                sure = sure and not (plus and not any(isinstance(one.expression, Operation) for one in begin.sides))
-                side = Side(found[0], loose, sure, unit_of(segment[: found[1] + 2]))
-                begin = self._linked(line, text[begin.start : pieces[cut].start], begin, side, read)
-            elif computes(segment):
-                self._miss(line)
-            if found is not None:
-                end = segment[found[1] - 1].end
-                if begin.argument:
-                    begin.sides.clear()
-            more = found[0] if found is not None else None
-            if isinstance(more, Operation) and more.symbols[-1] == "(+":  # "= 589,824 (+768 biases) = 590,592"
-                begin.sides[-1:] = [begin.sides[-1]._replace(expression=_without_last(more))]
-                if following < len(pieces):
-                    self._end(line, text, begin, end)
-                    begin = _Beginning(begin.label, "", [Side(more)], segment[0].start)
-                    continue
-            if found is not None and found[1] == plus:  # "≈ 85M + embeddings ≈ 110M" is not 85M
-                self._end(line, text, begin, end)
-                # "Total: … ≈ 6.6B + norms ≈ 7B" has its total before the plus sign.
-                words = "" if TOTAL.search(begin.label) else text[segment[plus].end : segment[-1].end]
-                begin = _Beginning(words, "", [], segment[plus].start, goes_on=begin.label or " ")
-                continue
-            if following == len(pieces) or found is None or found[1] == len(segment):
-                continue
-            self._end(line, text, begin, end)
-            begin = self._begin(line, text, segment[found[1] :], label)
-        if begin.sides and _TOTAL_BEHIND.match(text, end):  # "85M + 39M = 124M in total"
-            begin = begin._replace(label="total" if begin.goes_on else f"{begin.label} total")
-        self._end(line, text, begin, end)
-
-    def _first(self, segment: Sequence[Token], *, last: bool) -> tuple[tuple[Expression, int] | None, int]:
-        """Return the expression that a segment between two relations begins with, and its end.
-
-        The second value is the place of a plus sign after it with only words behind, or 0.
-        """
-        found = prefix(segment, self.known)
-        if found is not None and not last and self._is_name(segment[found[1] - 1]):
-            return (found[0], found[1] - 1), 0  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
-        if found is None and (plus := _plus_words(segment)):
-            return prefix(segment[:plus], self.known), plus
-        return found, 0
-
-    def _end(self, line: Line, text: str, begin: _Beginning, end: int) -> None:
-        """Add the chain that ends here."""
-        summed = begin.goes_on and len(begin.sides) > 1  # its result is named by the chain before
-        words = begin.goes_on if summed else begin.label
-        self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
-
-    def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
-        """Return the chain with one more side.
-
-        A percentage of the last side is skipped; a side in another unit begins a new chain.
-        """
-        if begin.sides and _is_share(read, begin.sides[-1]):
-            return begin  # "= 512 parameters = 12.5% of W"
-        if begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
-            self._add(line, begin.label, begin.sides, name=begin.name, clause=clause)
-            return _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
-        begin.sides.append(side._replace(sure=False) if begin.goes_on and not begin.sides else side)
-        return begin
-
     def _several(self, line: Line, match: re.Match[str]) -> None:
         """Add a statement for each variable of "n_embd, n_layer = 768, 12"."""
         names, values = ([one.strip() for one in part.split(",")] for part in match.groups())
@@ -343,48 +169,10 @@ class _Reader:
             if number is not None:
                 self._add(line, name, [Side(number)], name=name)
 
-    def _is_name(self, token: Token) -> bool:
-        """Return whether a word is spelled like a name in code and has no value yet."""
-        return token.kind == "word" and token.text not in self.known and _NAME.search(token.text) is not None
-
-    def _begin(self, line: Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
-        """Return the chain up to its first relation: its label, and its first side if any."""
-        if not pieces:
-            return _Beginning(label, "", [], 0)
-        found = suffix(pieces, self.known)
-        if found is not None:
-            start = pieces[found[1]].start
-            words = text[pieces[0].start : start]
-            if not _LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
-                words = text[:start]
-            # In GPTConfig(vocab_size=50304) the name is an argument, not a fact about the model.
-            argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
-            sure = is_sure(pieces, found[1], len(pieces), self.known)
-            counted = text[pieces[found[1]].end : pieces[-1].end]
-            if isinstance(found[0], Number) and TOTAL.search(counted):
-                words = text[: pieces[-1].end]  # "61 layers in total = 61 × 376.4M"
-            return _Beginning(f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces))], start, argument)
-        if computes(pieces):
-            self._miss(line)
-        stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
-        after = pieces[stops[-1] + 1 :] if stops else pieces
-        name = after[-1].text if after and (len(after) == 1 or is_variable(after[-1])) else ""
-        before = after[-2] if len(after) > 1 else None
-        if (
-            not after
-            or after[-1].kind != "word"
-            or (before is not None and before.kind not in ("word", "number", "open"))
-        ):
-            name = ""
-        if before is not None and before.kind == "number" and len(after[-1].text) == 1:
-            name = ""  # "12 d² + 13 d = …" gives d no value
-        words = text[pieces[0].start : pieces[-1].end]
-        if pieces[0].text == "*" and _counts_words(pieces[1:]):  # "× 22 layers ≈ 990M"
-            return _Beginning(f"{label} {words}", "", [], pieces[-1].end)
-        if computes(pieces):  # "total 32 × (attention + …) =": keep the words before the first number
-            words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
-        words = words if _LETTER.search(words) else ""
-        return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+    def _equations(self, line: Line, text: str, label: str = "") -> None:
+        """Read the chains of a text, or the number that it states without one."""
+        if not self._chains(line, text, label):
+            self._value(line, text, label)
 
     def _totals(self, line: Line) -> None:
         """Add the totals that a sentence states next to its equations: "in total 46.7B"."""
@@ -470,7 +258,7 @@ class _Reader:
         found = prefix(pieces, self.known)
         if found is None or not isinstance(found[0], Operation):
             return None
-        return Side(found[0], sure=_numbers_end(pieces) <= found[1])
+        return Side(found[0], sure=numbers_end(pieces) <= found[1])
 
     def _shapes(self, text: str, number: Number) -> Operation | None:
         """Return the product of the sizes in "4 x (768, 768)" if it equals the number, else None.
@@ -488,8 +276,6 @@ class _Reader:
         value = alone(number, loose=True)
         return found[0] if value is not None and evaluate(found[0], {}).meets(value) else None
 
-    # -- tables -----------------------------------------------------------------------------------
-
     def _row(self, line: Line) -> None:
         """Read a table row "| label | product | value |".
 
@@ -504,11 +290,11 @@ class _Reader:
         if isinstance(wholes[0], Number) and _WORD.search(cells[0]) and any(wholes[1:]):
             wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
         label = next(
-            (cell for cell, side in zip(cells, wholes, strict=True) if side is None and _LETTER.search(cell)), ""
+            (cell for cell, side in zip(cells, wholes, strict=True) if side is None and LETTER.search(cell)), ""
         )
         equations = [cell for cell in cells if RELATION.search(cell.lstrip("≈~ "))]
         for cell in equations:
-            self._chains(line, cell, "" if cell == label else label)
+            self._equations(line, cell, "" if cell == label else label)
         if label and not any(isinstance(side, Operation) for side in wholes) and (inside := _IN_LABEL.search(label)):
             wholes[cells.index(label)] = self._whole(inside[1])  # "| Words (30522 × 768) | 23.4M |"
         products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
@@ -568,46 +354,6 @@ def _adds_up(pieces: Sequence[Token], number: Number) -> bool:
     return any(abs(one.value - number.value) <= (one.unit + number.unit) / 2 for one in sums[1:])
 
 
-def _numbers_end(pieces: Sequence[Token]) -> int:
-    """Return the end of some tokens without their trailing words, which change nothing."""
-    end = len(pieces)
-    while end > 1 and pieces[end - 1].kind == "word":
-        end -= 1
-    return end
-
-
-def _plus_words(pieces: Sequence[Token]) -> int:
-    """Return the place of a plus sign with only words after it, or 0: "85M + embeddings"."""
-    place = next((place for place, piece in enumerate(pieces) if piece.text == "+"), 0)
-    behind = pieces[place + 1 :]
-    return place if behind and all(piece.kind == "word" for piece in behind) else 0
-
-
-def _is_share(pieces: Sequence[Token], before: Side) -> bool:
-    """Return whether the side is a percentage that no quotient precedes: a share, not a side."""
-    quotient = isinstance(before.expression, Operation) and "/" in before.expression.symbols
-    return (
-        pieces[-1].text.endswith("%")
-        and not quotient
-        and not (isinstance(before.expression, Number) and before.expression.value <= 1)
-    )
-
-
-def _without_last(sum_: Operation) -> Expression:
-    """Return an operation without its last part."""
-    return Operation(sum_.symbols[:-1], sum_.parts[:-1]) if len(sum_.parts) > 2 else sum_.parts[0]
-
-
-def _counts_words(pieces: Sequence[Token]) -> bool:
-    """Return whether some tokens are a number followed only by words."""
-    return len(pieces) > 1 and pieces[0].number is not None and all(piece.kind == "word" for piece in pieces[1:])
-
-
-def _is_sum(side: Expression) -> bool:
-    """Return whether a number without any words may be the sum of the lines above it."""
-    return isinstance(side, Number) and side.unit == 1 and not side.rounded and side.value >= LEAST_SUM
-
-
 def _alone(pieces: Sequence[Token]) -> Number | None:
     """Return the only number that some tokens state, or None.
 
@@ -636,20 +382,3 @@ def _several(product: Side, times: int, number: Number) -> Side:
     except Undefined:  # it holds variables
         return product
     return product._replace(expression=both) if fits else product
-
-
-class _Beginning(NamedTuple):
-    """A chain so far: its label, the variable it defines, its sides, and its start."""
-
-    label: str
-    name: str
-    sides: list[Side]
-    start: int
-    argument: bool = False
-    # Label of the chain before, if the first side is added to it: "+ embeddings ≈ 0.26B ≈ 6.7B"
-    goes_on: str = ""
-
-
-def _clause(text: str, start: int, end: int) -> str:
-    """Return a chain's text: its numbers, the words among them, and the rest of the sentence."""
-    return text[start:end] + _SENTENCE.split(text[end : end + MOST_SHOWN], maxsplit=1)[0]

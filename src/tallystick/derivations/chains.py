@@ -1,0 +1,241 @@
+"""Read the chains "label: a = b ≈ c" of a line.
+
+Around each ``=`` or ``≈`` the longest arithmetic is parsed, and the words before it become its
+label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
+from tallystick.derivations.lines import Line
+from tallystick.derivations.parser import prefix, suffix
+from tallystick.derivations.phrases import computes, goes_on, is_sure, is_variable, unit_of
+from tallystick.derivations.reading import MOST_SHOWN, Reading
+from tallystick.derivations.statements import TOTAL, Side
+from tallystick.derivations.tokens import Token
+
+ABOUT = frozenset(  # words for ≈
+    [
+        "about",
+        "approx",
+        "approximately",
+        "roughly",
+        "around",
+        "nearly",
+        "circa",
+        "ca",
+        "rund",
+        "etwa",
+        "ungefähr",
+        "environ",
+        "unos",
+        "около",
+        "примерно",
+        "约",
+        "大约",
+        "約",
+        "およそ",
+        "약",
+        "대략",
+    ]
+)
+_NAME = re.compile(r"[a-z][A-Z]|\w_\w")
+_TOTAL_BEHIND = re.compile(
+    r"[\s*_$)]*(?:[^\W\d_]{5,12}\s+)?(?:(?:in|au|en|no)\s+)?(?:totale?|(?:ins)?gesamt|altogether|overall)\b"
+    r"(?!\s+(?:per|pro|par|por|each|for|of|in)\b)",
+    re.IGNORECASE,
+)
+_CALLED = re.compile(r"\w[(（][^()（）]*$")
+_SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
+LETTER = re.compile(r"[^\W\d]")
+
+
+class Chains(Reading):
+    """Reads the equations of a line, each with its label."""
+
+    def _chains(self, line: Line, text: str, label: str = "") -> bool:
+        """Read every "a = b = c" of a line, and return whether there is any.
+
+        Each piece between two relations ends a chain, begins one, or is a link of it.
+        """
+        pieces = self._tokens(text)
+        cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
+        if not cuts:
+            return False
+        begin, end = self._begin(line, text, pieces[: cuts[0]], label), 0
+        for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
+            about = following > cut + 2 and pieces[cut + 1].text.lower() in ABOUT  # "= about 38.6M"
+            loose = about or pieces[cut].text in ("≈", "~", "~=")
+            segment = pieces[cut + 1 + about : following]
+            found, plus = self._first(segment, last=following == len(pieces))
+            late = suffix(segment, self.known) if found is None and following < len(pieces) else None
+            # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
+            if late is not None and isinstance(late[0], Operation):
+                self._end(line, text, begin, end)
+                begin = self._begin(line, text, segment, label)
+                continue
+            if found is not None:
+                read = segment[: found[1]]
+                end = found[1] if following < len(pieces) else numbers_end(read)
+                sure = is_sure(segment, 0, end, self.known) and not goes_on(segment, found[1])
+                # "6 × 3.2M = 20.2M + words" states its product; "124M = 85M + words" lacks a term.
+                sure = sure and not (plus and not any(isinstance(one.expression, Operation) for one in begin.sides))
+                side = Side(found[0], loose, sure, unit_of(segment[: found[1] + 2]))
+                begin = self._linked(line, text[begin.start : pieces[cut].start], begin, side, read)
+            elif computes(segment):
+                self._miss(line)
+            if found is not None:
+                end = segment[found[1] - 1].end
+                if begin.argument:
+                    begin.sides.clear()
+            more = found[0] if found is not None else None
+            if isinstance(more, Operation) and more.symbols[-1] == "(+":  # "= 589,824 (+768 biases) = 590,592"
+                begin.sides[-1:] = [begin.sides[-1]._replace(expression=_without_last(more))]
+                if following < len(pieces):
+                    self._end(line, text, begin, end)
+                    begin = _Beginning(begin.label, "", [Side(more)], segment[0].start)
+                    continue
+            if found is not None and found[1] == plus:  # "≈ 85M + embeddings ≈ 110M" is not 85M
+                self._end(line, text, begin, end)
+                # "Total: … ≈ 6.6B + norms ≈ 7B" has its total before the plus sign.
+                words = "" if TOTAL.search(begin.label) else text[segment[plus].end : segment[-1].end]
+                begin = _Beginning(words, "", [], segment[plus].start, goes_on=begin.label or " ")
+                continue
+            if following == len(pieces) or found is None or found[1] == len(segment):
+                continue
+            self._end(line, text, begin, end)
+            begin = self._begin(line, text, segment[found[1] :], label)
+        if begin.sides and _TOTAL_BEHIND.match(text, end):  # "85M + 39M = 124M in total"
+            begin = begin._replace(label="total" if begin.goes_on else f"{begin.label} total")
+        self._end(line, text, begin, end)
+        return True
+
+    def _first(self, segment: Sequence[Token], *, last: bool) -> tuple[tuple[Expression, int] | None, int]:
+        """Return the expression that a segment between two relations begins with, and its end.
+
+        The second value is the place of a plus sign after it with only words behind, or 0.
+        """
+        found = prefix(segment, self.known)
+        if found is not None and not last and self._is_name(segment[found[1] - 1]):
+            return (found[0], found[1] - 1), 0  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
+        if found is None and (plus := _plus_words(segment)):
+            return prefix(segment[:plus], self.known), plus
+        return found, 0
+
+    def _end(self, line: Line, text: str, begin: _Beginning, end: int) -> None:
+        """Add the chain that ends here."""
+        summed = begin.goes_on and len(begin.sides) > 1  # its result is named by the chain before
+        words = begin.goes_on if summed else begin.label
+        self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+
+    def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
+        """Return the chain with one more side.
+
+        A percentage of the last side is skipped; a side in another unit begins a new chain.
+        """
+        if begin.sides and _is_share(read, begin.sides[-1]):
+            return begin  # "= 512 parameters = 12.5% of W"
+        if begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
+            self._add(line, begin.label, begin.sides, name=begin.name, clause=clause)
+            return _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
+        begin.sides.append(side._replace(sure=False) if begin.goes_on and not begin.sides else side)
+        return begin
+
+    def _is_name(self, token: Token) -> bool:
+        """Return whether a word is spelled like a name in code and has no value yet."""
+        return token.kind == "word" and token.text not in self.known and _NAME.search(token.text) is not None
+
+    def _begin(self, line: Line, text: str, pieces: Sequence[Token], label: str) -> _Beginning:
+        """Return the chain up to its first relation: its label, and its first side if any."""
+        if not pieces:
+            return _Beginning(label, "", [], 0)
+        found = suffix(pieces, self.known)
+        if found is not None:
+            start = pieces[found[1]].start
+            words = text[pieces[0].start : start]
+            if not LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
+                words = text[:start]
+            # In GPTConfig(vocab_size=50304) the name is an argument, not a fact about the model.
+            argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
+            sure = is_sure(pieces, found[1], len(pieces), self.known)
+            counted = text[pieces[found[1]].end : pieces[-1].end]
+            if isinstance(found[0], Number) and TOTAL.search(counted):
+                words = text[: pieces[-1].end]  # "61 layers in total = 61 × 376.4M"
+            return _Beginning(f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces))], start, argument)
+        if computes(pieces):
+            self._miss(line)
+        stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
+        after = pieces[stops[-1] + 1 :] if stops else pieces
+        name = after[-1].text if after and (len(after) == 1 or is_variable(after[-1])) else ""
+        before = after[-2] if len(after) > 1 else None
+        if (
+            not after
+            or after[-1].kind != "word"
+            or (before is not None and before.kind not in ("word", "number", "open"))
+        ):
+            name = ""
+        if before is not None and before.kind == "number" and len(after[-1].text) == 1:
+            name = ""  # "12 d² + 13 d = …" gives d no value
+        words = text[pieces[0].start : pieces[-1].end]
+        if pieces[0].text == "*" and _counts_words(pieces[1:]):  # "× 22 layers ≈ 990M"
+            return _Beginning(f"{label} {words}", "", [], pieces[-1].end)
+        if computes(pieces):  # "total 32 × (attention + …) =": keep the words before the first number
+            words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
+        words = words if LETTER.search(words) else ""
+        return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+
+
+def numbers_end(pieces: Sequence[Token]) -> int:
+    """Return the end of some tokens without their trailing words, which change nothing."""
+    end = len(pieces)
+    while end > 1 and pieces[end - 1].kind == "word":
+        end -= 1
+    return end
+
+
+def _plus_words(pieces: Sequence[Token]) -> int:
+    """Return the place of a plus sign with only words after it, or 0: "85M + embeddings"."""
+    place = next((place for place, piece in enumerate(pieces) if piece.text == "+"), 0)
+    behind = pieces[place + 1 :]
+    return place if behind and all(piece.kind == "word" for piece in behind) else 0
+
+
+def _is_share(pieces: Sequence[Token], before: Side) -> bool:
+    """Return whether the side is a percentage that no quotient precedes: a share, not a side."""
+    quotient = isinstance(before.expression, Operation) and "/" in before.expression.symbols
+    return (
+        pieces[-1].text.endswith("%")
+        and not quotient
+        and not (isinstance(before.expression, Number) and before.expression.value <= 1)
+    )
+
+
+def _without_last(sum_: Operation) -> Expression:
+    """Return an operation without its last part."""
+    return Operation(sum_.symbols[:-1], sum_.parts[:-1]) if len(sum_.parts) > 2 else sum_.parts[0]
+
+
+def _counts_words(pieces: Sequence[Token]) -> bool:
+    """Return whether some tokens are a number followed only by words."""
+    return len(pieces) > 1 and pieces[0].number is not None and all(piece.kind == "word" for piece in pieces[1:])
+
+
+class _Beginning(NamedTuple):
+    """A chain so far: its label, the variable it defines, its sides, and its start."""
+
+    label: str
+    name: str
+    sides: list[Side]
+    start: int
+    argument: bool = False
+    # Label of the chain before, if the first side is added to it: "+ embeddings ≈ 0.26B ≈ 6.7B"
+    goes_on: str = ""
+
+
+def _clause(text: str, start: int, end: int) -> str:
+    """Return a chain's text: its numbers, the words among them, and the rest of the sentence."""
+    return text[start:end] + _SENTENCE.split(text[end : end + MOST_SHOWN], maxsplit=1)[0]

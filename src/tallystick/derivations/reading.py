@@ -1,0 +1,73 @@
+"""What reading a text has found so far, as its parts add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tallystick.core.budget import current
+from tallystick.derivations.arithmetic import Expression, Name, Number
+from tallystick.derivations.lines import Line
+from tallystick.derivations.markup import readable
+from tallystick.derivations.statements import Side, Statement, Unread
+from tallystick.derivations.tokens import Token, tokens
+
+LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
+MOST_SHOWN = 300  # characters of a statement's text
+
+
+class Reading:
+    """State of a reading: the statements found, and the names defined so far."""
+
+    def __init__(self, known: set[str], *, dots: bool) -> None:
+        self.known = known
+        self.dots = dots
+        self.heading = self.section = ""
+        self.how: int | None = None  # index of the current table's column of products
+        self.statements: list[Statement] = []
+        self.unread: list[Unread] = []
+        self.prose: list[Statement] = []
+        self.refused: list[tuple[int, str]] = []
+        self.budget = current()
+
+    def refuse(self, line: Line, why: str) -> None:
+        """Skip a line that cannot be parsed, and record the reason."""
+        self.refused.append((line.first, why))
+        self.unread.append(Unread(line.first, line.text[:MOST_SHOWN], why))
+
+    def _tokens(self, text: str) -> list[Token]:
+        found = tokens(text, self.known, dots=self.dots)
+        self.budget.step(10 * len(found))  # each token is read, then tried in several expressions
+        return found
+
+    def _miss(self, line: Line) -> None:
+        """Record a line whose arithmetic is not, or not fully, judged."""
+        missed = Unread(line.first, line.text[:MOST_SHOWN])
+        if self.unread[-1:] != [missed]:
+            self.unread.append(missed)
+
+    def _add(self, line: Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "") -> None:
+        if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
+            return
+        first = sides[0].expression
+        if isinstance(first, Name):
+            name = first.name
+        statement = Statement(
+            line.first,
+            line.last,
+            line.text[:MOST_SHOWN],
+            readable(line.plain)[:MOST_SHOWN],
+            label.strip(" :-*#.,;→|")[-MOST_SHOWN:],
+            self.heading,
+            name,
+            tuple(sides),
+            clause or line.plain,
+            self.section,
+        )
+        self.statements.append(statement)
+        if name:
+            self.known.add(name)
+
+
+def _is_sum(side: Expression) -> bool:
+    """Return whether a number without any words may be the sum of the lines above it."""
+    return isinstance(side, Number) and side.unit == 1 and not side.rounded and side.value >= LEAST_SUM
