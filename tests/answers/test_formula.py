@@ -18,6 +18,7 @@ import configs
 import tallystick
 import unpackaged
 from drawing import drawn, some
+from tallystick.cli.main import main
 from tallystick.core.description import ModelDescription
 from tallystick.core.dims import Dim, ceil, floor
 from tallystick.core.entries import Entry
@@ -247,3 +248,69 @@ def test_a_division_reads_as_one():
     formula = tallystick.formula({"model_type": "falcon"})
     assert "2*hidden_size**2/num_attention_heads" in formula.expression
     assert "2·hidden_size²/num_attention_heads" in formula.text
+
+
+# -- sections -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt2", "llama-3-8b", "mixtral-8x7b", "deepseek-v3", "t5-small", "transformer-lm", "mlp"]
+)
+def test_the_sections_add_up_to_the_value(name):
+    formula = tallystick.formula(name)
+    assert sum(section.total for section in formula.sections) == formula.value
+    for section in formula.sections:
+        assert sum(step.value for step in section.steps) == section.parameters
+        assert worth(section.expression, formula.symbols) == section.parameters
+        assert worth(section.repeats, formula.symbols) * section.parameters == section.total
+        sides = [from_latex(side).replace(r"\times", "*").replace("{,}", "") for side in section.latex.split(" = ")]
+        assert {worth(side, formula.symbols) for side in sides} == {section.parameters}
+
+
+def test_one_block_of_gpt2_is_added_up():
+    (block,) = [one for one in tallystick.formula("gpt2").sections if one.layers == 12]
+    assert (block.part, block.repeats, block.parameters, block.total) == (
+        "transformer.h.0-11",
+        "n_layer",
+        7_087_872,
+        85_054_464,
+    )
+    assert block.expression == "12*n_embd**2 + 13*n_embd"
+
+
+def test_the_steps_by_block_on_the_command_line(capsys):
+    assert main(["formula", "gpt2", "--steps", "--by", "block"]) == 0
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if "7,087,872" in line]
+    assert line.split() == [
+        "sum",
+        "of",
+        "one",
+        "of",
+        "transformer.h.0–11",
+        "n_layer",
+        "·",
+        "sum",
+        "12",
+        "×",
+        "7,087,872",
+        "7,087,872",
+        "85,054,464",
+    ]
+    assert out.splitlines()[-1].split() == ["total", "124,439,808"]
+
+
+@pytest.mark.parametrize("by", ["tensor", "block"])
+def test_the_steps_in_latex(capsys, by):
+    assert main(["formula", "gpt2", "--by", by, "--latex"]) == 0
+    first, *lines, last = capsys.readouterr().out.splitlines()
+    assert (first, last) == (r"\begin{aligned}", r"\end{aligned}")
+    assert all(line.endswith(r" \\") for line in lines[:-1])
+    assert any("7{,}087{,}872" in line for line in lines) == (by == "block")
+    for line in lines:
+        sides = [from_latex(side.removesuffix(r" \\")) for side in line.partition("&: ")[2].split(" = ")]
+        values = {worth(side.replace(r"\times", "*").replace("{,}", ""), SIZES) for side in sides}
+        assert len(values) == 1, line
+
+
+SIZES = {"vocab_size": 50_257, "n_positions": 1_024, "n_embd": 768, "n_layer": 12}

@@ -38,6 +38,14 @@ def of_a_checkpoint(*command):
     return json.loads(printed.getvalue())
 
 
+def of_a_quiz(*words):
+    """What the quiz prints."""
+    with redirect_stdout(StringIO()) as printed:
+        main(["quiz", *words, "--format", "json"])
+    found = json.loads(printed.getvalue())
+    return {key: len(value) if key in ("models", "sizes") else value for key, value in found.items()}
+
+
 DERIVATION = "Token embedding: 50257 × 768 = 38,596,416\nTotal: 38,596,416 + 7 × 8 = 124\n? × 3 = 4"
 ANSWERS = {
     "count": lambda: {
@@ -48,6 +56,7 @@ ANSWERS = {
     "compare": lambda: tallystick.compare("gpt2", "gpt2-xl").to_dict(),
     "reconcile": lambda: tallystick.reconcile("gpt2", "163M").to_dict(),
     "check": lambda: tallystick.check(DERIVATION, against="gpt2").to_dict(),
+    "quiz": lambda: [of_a_quiz(), of_a_quiz("embedding", "3")],
     "memory": lambda: [
         tallystick.memory("gpt2", mode="training", device="h100").to_dict(),
         sweep_dtypes(tallystick.count("gpt2"), ["int8"]).to_dict(),

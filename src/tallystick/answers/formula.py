@@ -19,7 +19,7 @@ from tallystick.core.entries import Axis, Entry
 from tallystick.core.expressions import Expression, keys
 from tallystick.core.ledger import Ledger
 from tallystick.core.module_tree import runs_of_layers
-from tallystick.core.notations import LATEX, NUMBERS, TEXT, write
+from tallystick.core.notations import LATEX, LATEX_NUMBERS, NUMBERS, TEXT, write
 from tallystick.core.polynomials import collect, plus, times
 from tallystick.core.tensor_names import template_of
 
@@ -33,6 +33,11 @@ class Step:
     expression: str  # in config keys
     substituted: str  # the same expression with values
     value: int
+    latex: str = ""  # the equation: expression = substituted = value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step in the JSON, without its LaTeX."""
+        return {key: value for key, value in asdict(self).items() if key != "latex"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,21 @@ class Block:
     block: str  # its modules: transformer.h.0-11
     layers: int
     parameters: int  # of one
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the model that is added up for itself: one tensor, or a stack of equal layers."""
+
+    part: str  # the tensor's module, or the modules of the layers: transformer.h.0-11
+    layers: int  # how many there are; 1 outside of the layers
+    repeats: str  # the same in config keys: n_layer
+    steps: tuple[Step, ...]  # of one
+    expression: str  # the sum of one, in config keys
+    substituted: str  # the same expression with values
+    parameters: int  # of one
+    total: int  # of all
+    latex: str  # the equation of one
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,13 +86,15 @@ class Formula(Displayed):
     text: str
     notes: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
+    sections: tuple[Section, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick formula``. Keys are a contract: added, never renamed."""
         return {
             **asdict(self),
-            "steps": [asdict(step) for step in self.steps],
+            "steps": [step.to_dict() for step in self.steps],
             "blocks": [asdict(one) for one in self.blocks],
+            "sections": [{**asdict(one), "steps": [step.to_dict() for step in one.steps]} for one in self.sections],
             "notes": list(self.notes),
         }
 
@@ -115,6 +137,7 @@ def formula(ledger: Ledger) -> Formula:
         text=write(whole, TEXT),
         notes=tuple(notes),
         blocks=tuple(Block(*run) for run in runs_of_layers(described.parameters)),
+        sections=tuple(_sections(entries, ledger.model.symbols)),
     )
 
 
@@ -172,7 +195,44 @@ def _step(entry: Entry, symbols: Mapping[str, int]) -> Step:
         expression=write(expression),
         substituted=write(expression, NUMBERS, symbols),
         value=entry.unique * entry.copies,
+        latex=_equation(expression, symbols, entry.unique * entry.copies),
     )
+
+
+# -- sections -------------------------------------------------------------------------------------
+
+
+def _sections(entries: Iterable[Entry], symbols: Mapping[str, int]) -> Iterator[Section]:
+    """Yield each tensor outside of the layers' stacks, and each stack as one of its layers."""
+    parts: dict[tuple[Any, ...], list[Entry]] = {}
+    for entry in entries:
+        root, numbered, _ = entry.name.partition("{}")
+        place = (root, *_stack(entry)) if numbered else (entry.name.rpartition(".")[0] or entry.name, 0, 1, 1)
+        parts.setdefault(place, []).append(entry)
+    for (root, start, layers, repeats), block in parts.items():
+        stacked = "{}" in block[0].name
+        ones = [one._replace(axes=one.axes[1:], name=one.name.replace("{}", "*", 1)) for one in block]
+        steps = tuple(_step(one, symbols) for one in ones)
+        whole = collect(_product(_factors(one)) for one in ones if one.unique)
+        parameters = sum(step.value for step in steps)
+        last = f"-{int(start) + int(layers) - 1}" if layers > 1 else ""
+        yield Section(
+            part=f"{root}{int(start)}{last}" if stacked else root,
+            layers=int(layers),
+            repeats=write(repeats),
+            steps=steps,
+            expression=write(whole),
+            substituted=write(whole, NUMBERS, symbols),
+            parameters=parameters,
+            total=parameters * int(layers),
+            latex=_equation(whole, symbols, parameters),
+        )
+
+
+def _equation(expression: Expression, symbols: Mapping[str, int], value: int) -> str:
+    """Return an expression, the same in numbers, and its value, in LaTeX."""
+    sides = [write(expression, LATEX), write(expression, LATEX_NUMBERS, symbols), write(value, LATEX_NUMBERS)]
+    return " = ".join(dict.fromkeys(sides))
 
 
 # -- the sum --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ GROUPS = {
         "compare": "why one model has more parameters than another",
         "reconcile": "explain where a published parameter count comes from",
         "check": "which lines of a derivation by hand are wrong",
+        "quiz": "count a small model yourself, and get hints",
     },
     "Plan": {
         "memory": "memory needed for inference or training",
@@ -53,5 +54,6 @@ SYNONYMS = {
     **dict.fromkeys(("web", "ui"), "explore"),
     **dict.fromkeys(("pretrain", "finetune"), "train"),
     **dict.fromkeys(("derive", "verify"), "check"),
+    **dict.fromkeys(("teach", "course", "exercise", "judge"), "quiz"),
     **dict.fromkeys(("eval", "perplexity"), "evaluate"),
 }

@@ -13,6 +13,7 @@ EXAMPLES = """\
 examples:
   tallystick formula gpt2
   tallystick formula config.json --steps            each product, in numbers
+  tallystick formula gpt2 --steps --by block        one layer, its sum, and all layers
   tallystick formula deepseek-v3 --latex
   tallystick formula my_model:build --vary n_embd=64:256 --vary n_layer=1:4
 """
@@ -24,7 +25,10 @@ def add(commands: Any) -> None:
     add_source(command)
     add_part(command)
     command.add_argument("--steps", action="store_true", help="show each product with its numbers")
-    command.add_argument("--latex", action="store_true", help="print only LaTeX")
+    command.add_argument(
+        "--by", choices=("tensor", "block"), default=None, help="with --steps: each tensor, or one block and its sum"
+    )
+    command.add_argument("--latex", action="store_true", help="print only LaTeX; with --steps, each step")
     command.add_argument(
         "--vary",
         metavar="ARG=VALUES",
@@ -48,5 +52,6 @@ def _run(options: argparse.Namespace) -> int:
     from tallystick.report.formula import show_formula
 
     style = "table" if options.format == "text" else options.format
-    print_answer(style, show_formula, answer, steps=options.steps, latex=options.latex)
+    steps, by = options.steps or options.by is not None, options.by or "tensor"
+    print_answer(style, show_formula, answer, steps=steps, latex=options.latex, by=by)
     return 0

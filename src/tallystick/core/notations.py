@@ -49,6 +49,8 @@ LATEX = Notation(
     ),  # upright: n_embd is one name, not n with an index
 )
 
+LATEX_NUMBERS = LATEX._replace(times=r" \times ", thousands="{,}")
+
 
 def write(expression: Expression, notation: Notation = PYTHON, values: Mapping[str, int] | None = None) -> str:
     r"""Return an expression as text, with the fewest parentheses.

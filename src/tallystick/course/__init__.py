@@ -10,5 +10,6 @@ right at each of 100 sizes
 from tallystick.course.judge import TRIES as TRIES
 from tallystick.course.judge import judge
 from tallystick.course.judgement import Judgement, Trial
+from tallystick.course.quiz import Question, quiz
 
-__all__ = ["Judgement", "Trial", "judge"]
+__all__ = ["Judgement", "Question", "Trial", "judge", "quiz"]
