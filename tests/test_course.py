@@ -200,6 +200,7 @@ def test_an_answer_is_judged_the_same_each_time():
         (lambda vocab_size: float("inf"), "it gives inf, which is not a whole number"),
         (lambda vocab_size: None, "it gives None, which is not a whole number"),
         (lambda vocab_size: "12", "it gives the string '12', which is not a whole number"),
+        (lambda vocab_size: ..., "your turn: write the count in place of ..."),
         (lambda vocab_size: True, "it gives True, which is not a whole number"),
         (lambda vocab_size: 1 + 0j, "it gives (1+0j), which is not a whole number"),
     ],

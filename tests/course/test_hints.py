@@ -56,7 +56,7 @@ MISTAKES = [
         "multi-head-attention",
         lambda emb_dim, head_dim, n_heads: 3 * n_heads * emb_dim * head_dim,
         {},
-        "the query, key and value projections are 3 matrices of one size, of which 2 are counted",
+        "the projections of attention are 4 matrices of one size, of which 3 are counted",
     ),
     (
         "transformer-layer",

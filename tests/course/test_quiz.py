@@ -86,7 +86,7 @@ def test_what_is_no_count_is_refused_in_one_line(text):
 
 
 def test_a_number_too_large_ends_soon():
-    with pytest.raises(BadInput, match="power of 16777216 is no count"):
+    with pytest.raises(BadInput, match="16777216 is not a power from 0 to 8"):
         Written("((9**8)**8)**8*9**8**8")()
 
 

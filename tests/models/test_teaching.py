@@ -175,6 +175,13 @@ def test_the_figures_of_a_course(name: str, sizes: dict[str, Any], figure: int):
     assert eval(formula.expression, dict(formula.symbols)) == figure
 
 
+def test_two_sizes_of_one_value_stay_two_sizes_in_the_formula():
+    sizes = {"emb_dim": 5, "head_dim": 256, "n_heads": 2, "dim_feedforward": 5}
+    formula = tallystick.formula("transformer-layer", **sizes)
+    other = tallystick.count("transformer-layer", **{**sizes, "dim_feedforward": 7}).total
+    assert eval(formula.expression, {**formula.symbols, "d_ff": 7}) == other
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

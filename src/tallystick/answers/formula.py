@@ -149,7 +149,8 @@ def _rolled(entries: Iterable[Entry]) -> Iterator[Entry]:
     stacks: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in entries:
         template = entry.name if entry.axes else template_of(entry.name)[0]
-        stacks.setdefault((template, entry.shape, entry.axes, entry.role, entry.unique), []).append(entry)
+        written = tuple(map(expression_of, entry.shape))  # sizes of one value may have other names: d_ff = d_model
+        stacks.setdefault((template, entry.shape, written, entry.axes, entry.role, entry.unique), []).append(entry)
     for (template, *_), stack in stacks.items():
         first = stack[0]
         if len(stack) == 1:

@@ -138,6 +138,8 @@ def _value(answer: Callable[..., Any], given: Mapping[str, Any]) -> int:
         value = answer(**given)
     except Exception as error:
         raise NotComparedError(f"with {said(given)} it raises {type(error).__name__}: {error}") from None
+    if value is ...:
+        raise NotComparedError("your turn: write the count in place of ...")
     whole = whole_number(value)
     if whole is None:
         raise NotComparedError(f"with {said(given)} it gives {shown(value)}, which is not a whole number")

@@ -65,7 +65,7 @@ def mistakes(tried: Sequence[Tried]) -> Iterator[Mistake]:
     for group in groups:
         if tied.intersection(group.tensors):
             yield Mistake(*group, "is tied, which adds no parameters, and is counted", _untied, "too many")
-    for group in groups:
+    for group in sorted(groups, key=lambda group: -len(group.tensors)):  # of equal matrices any may be missing
         yield from _some_of_many(group, terms)
     for group in groups:
         yield from _whole(group)

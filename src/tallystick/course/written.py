@@ -48,7 +48,7 @@ class Written:
             self._tree = None
         if self._tree is None or not all(map(_known, ast.walk(self._tree))):
             raise BadInput(
-                f"{quoted(text)} is no answer: write a number, or an expression such as 2*vocab_size*d_model",
+                f"{quoted(text)} is not an answer: write a number, or an expression such as 2*vocab_size*d_model",
                 code="bad-value",
             )
         names = dict.fromkeys(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
@@ -86,7 +86,7 @@ def _value(node: ast.AST | None, sizes: Mapping[str, int]) -> Any:
     left, right = _value(node.left, sizes), _value(node.right, sizes)
     if isinstance(node.op, ast.Pow):
         if not 0 <= right <= 8:
-            raise BadInput(f"a power of {right} is no count", code="bad-value")
+            raise BadInput(f"{right} is not a power from 0 to 8", code="bad-value")
         result = left**right
     else:
         result = _OPERATORS[type(node.op)](left, right)
