@@ -13,7 +13,7 @@ EXAMPLES = """\
 examples:
   tallystick formula gpt2
   tallystick formula config.json --steps            each product, in numbers
-  tallystick formula gpt2 --steps --by block        one layer, its sum, and all layers
+  tallystick formula gpt2 --steps --by block        one layer, and all
   tallystick formula deepseek-v3 --latex
   tallystick formula my_model:build --vary n_embd=64:256 --vary n_layer=1:4
 """

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  tallystick quiz                                   the models that it asks about
-  tallystick quiz bare-bones-lm                     the question
-  tallystick quiz bare-bones-lm 129000              a number, with the sizes of the question
+  tallystick quiz                                   list the models
+  tallystick quiz bare-bones-lm                     ask
+  tallystick quiz bare-bones-lm 129000              at the question's sizes
   tallystick quiz bare-bones-lm "2*vocab_size*d_model" --hints 3
-  tallystick quiz transformer-lm - < answers.txt    an answer in each line
+  tallystick quiz transformer-lm -                  answers from stdin
 """
 
 
