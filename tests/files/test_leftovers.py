@@ -125,6 +125,22 @@ def test_a_place_without_locks_is_written_too(tmp_path: Path, monkeypatch: pytes
     assert sorted(os.listdir(tmp_path)) == [LEFT, "out"]
 
 
+def test_a_folder_that_another_process_is_about_to_remove_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its making and its locking it looks like one that a killed process left."""
+    flock = atomic.fcntl.flock
+
+    def held_by_another(*_: object) -> None:
+        monkeypatch.setattr(atomic.fcntl, "flock", flock)
+        raise BlockingIOError
+
+    monkeypatch.setattr(atomic.fcntl, "flock", held_by_another)
+    assert os.listdir(written(tmp_path)) == ["whole.txt"]
+    (held,) = set(os.listdir(tmp_path)) - {"out"}
+    assert os.listdir(tmp_path / held) == []
+
+
 @pytest.mark.parametrize("path", ["a\0b", "file/out", "n" * 300])
 def test_a_name_that_cannot_be_is_one_line(tmp_path: Path, path: str) -> None:
     (tmp_path / "file").write_text("")

@@ -72,6 +72,23 @@ def test_a_shard_is_counted_by_its_global_shape(tmp_path: Path):
     assert noted(ledger, "counted by their global shapes, 96 elements; 24 of this rank are stored")
 
 
+class Without:
+    """A shard as torch pickles it, without what it holds."""
+
+    def __reduce__(self) -> Any:
+        from torch.distributed.tensor import DTensor
+
+        empty = (DTensor, torch.float32, (2, 3), (3, 1), 0, torch.strided, torch.device("cpu"), False)
+        return torch._utils._rebuild_wrapper_subclass, empty
+
+
+@pytest.mark.parametrize("name", ["w", "layer.w"])
+def test_a_shard_without_values_is_refused(tmp_path: Path, name: str):
+    path = saved(tmp_path, {"b": PLAIN, name: Without()})
+    with pytest.raises(BadInput, match=f"it holds '{name}' of class DTensor, whose values are not at their offset"):
+        count(path)
+
+
 @pytest.mark.parametrize("word", ["float4_e2m1fn_x2", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2"])
 def test_dtypes_without_arithmetic(tmp_path: Path, word: str):
     tensor = torch.empty(2, 3, dtype=getattr(torch, word))

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from checkpoints import write
 from tallystick import assert_tied, compute, count, ties
 from tallystick.core.ledger import Ledger
 
@@ -189,6 +190,23 @@ def filed(model: nn.Module, folder: Path) -> list[Ledger]:
     torch.save(model.state_dict(), folder / "model.pt")
     save_file(model.state_dict(), folder / "model.safetensors")
     return [count(str(folder / name)) for name in ("model.pt", "model.safetensors")]
+
+
+@pytest.mark.parametrize(
+    ("leaf", "shape", "role"),
+    [
+        ("weight", (16, 3, 14, 14), "conv"),  # over an image's patches
+        ("weight", (16, 1, 32), "conv"),  # over each channel's last tokens
+        ("weight", (16, 2, 4), "other"),  # experts, or heads
+        ("weight", (16, 1, 33), "other"),  # no kernel is so wide
+        ("weight", (16, 3, 14, 33), "other"),
+        ("table", (16, 3, 14, 14), "other"),
+        ("table", (16, 1, 4), "other"),
+    ],
+)
+def test_a_kernel_is_found_by_its_shape(tmp_path: Path, leaf: str, shape: tuple[int, ...], role: str):
+    ledger = count(write(tmp_path / "a.safetensors", {f"x.y.{leaf}": shape, "x.z.weight": (4, 6)}))
+    assert ledger.tensors[f"x.y.{leaf}"].role == role
 
 
 @pytest.mark.parametrize("name", ["to_logits", "unembedding", "final_proj", "fc", "generator", "words"])

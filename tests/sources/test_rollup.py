@@ -4,6 +4,7 @@ names made to be slow.
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from checkpoint_models import TINY, TINY_SHAPES, TINY_UNIQUE, names
 from checkpoints import write, write_config
 from tallystick import count
+from tallystick.core.budget import Budget
 from tallystick.sources.checkpoint.rollup import roll_up
 
 
@@ -82,6 +84,36 @@ def test_names_made_to_be_slow(tmp_path: Path, names: list[str]):
     ledger = count(tmp_path)
     assert {entry.name for entry in ledger.entries} == set(names)
     assert sum(ledger.by("layer").values()) == ledger.total
+
+
+def _as_letters(number: int) -> str:
+    return str(number).translate(str.maketrans("0123456789", "abcdefghij"))
+
+
+MANY = {
+    "layers": [f"h.{number}.w" for number in range(4000)],
+    "parts of layers": [f"h.{number}.{part}.w" for number in range(1000) for part in "abcdefgh"],
+    "layers with holes": [f"h.{number * number}.w" for number in range(4000)],
+    "numbers in a name": [f"h.{number}.1.2.3.4.w" for number in range(4000)],
+    "kinds": [f"{_as_letters(number)}.weight" for number in range(4000)],
+    "long names": ["x" * 500 + _as_letters(number) for number in range(1000)],
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_the_memory_that_names_take_is_asked_for(kind: str, monkeypatch: pytest.MonkeyPatch):
+    """Neither far less than Python takes, nor far more."""
+    asked: list[int] = []
+    monkeypatch.setattr(Budget, "keep", lambda _, size, __: asked.append(size))
+    listed = [(name, "float32", (2,)) for name in MANY[kind]]
+    tracemalloc.start()
+    try:
+        rolled = list(roll_up(listed))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(entry.copies for entry in rolled) == len(listed)
+    assert peak / 4 < sum(asked) < 1.85 * peak
 
 
 @pytest.mark.parametrize("wider", [40, 30], ids=["alike", "the last layers wider"])
