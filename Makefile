@@ -1,4 +1,4 @@
-# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | types | docs | outputs | tree | walkthroughs | bench | architecture | architectures | survival |
+# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | types | docs | site | outputs | tree | walkthroughs | bench | architecture | architectures | survival |
 # experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
@@ -9,7 +9,7 @@ PYTEST_WORKERS ?= auto
 # Modules are compiled once, not by each process that a test starts, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-fast measure matrix coverage test-web browser lint types docs outputs tree walkthroughs bench architecture architectures survival experiment clean
+.PHONY: demo test test-fast measure matrix coverage test-web browser lint types docs site outputs tree walkthroughs bench architecture architectures survival experiment clean
 
 # torch and transformers for the live module, and none of what the tests need; of these only what it imports is compiled.
 demo: .venv/ready-for-demo
@@ -66,6 +66,11 @@ types: .venv/ready
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html is the start page; to search it: python3 -m http.server -d site"
+
+# The docs, and in explore/ the explorer, for any web host: Python is in it, from npm's pyodide. PRESETS names those drawn in advance.
+site: docs
+	@$(BIN)/python docs/site/explorer.py site/explore $(if $(PRESETS),--presets $(PRESETS))
+	@echo "site/explore/ is the explorer: python3 -m http.server -d site"
 
 # What the commands print and the Python gives on README and the pages, and the picture of a terminal.
 outputs: .venv/ready

@@ -20,12 +20,19 @@ from mkdocs.structure.pages import Page
 
 from architectures import FAMILIES, family_pages
 from commands import commands, index_page, options_of
+from explorer import page_files
+from tallystick.web.bootstrap import FIRST
 
 ROOT = Path(__file__).parents[2]
 DOCS = "docs/"
 # Files of the repository that are pages of the site under another name; what else pages link to is
 # in OTHERS.
-PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+EXPLORER = "explore/"  # the page; `make site` adds Python to it
+PAGES = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "src/tallystick/web/static/explore.html": f"{EXPLORER}index.html",
+}
 OTHERS = "repository/"
 COMMANDS, ARCHITECTURES = "commands/", "architectures/"  # folders of pages that are made
 TYPE = re.compile(rf"^(\| )(`(\S+)`)( .*?\| )({'|'.join(FAMILIES)})(?= \|)", re.MULTILINE)
@@ -61,7 +68,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, page in family_pages((ROOT / DOCS / "architectures.md").read_text(encoding="utf-8")).items():
         add(f"{ARCHITECTURES}{name}.md", content=page)
     for name, place in PAGES.items():
-        add(place, abs_src_path=str(ROOT / name))
+        if not place.startswith(EXPLORER):
+            add(place, abs_src_path=str(ROOT / name))
+    for name, content in page_files([FIRST]).items():
+        add(EXPLORER + name, content=content)
     exporter = nbconvert.MarkdownExporter()
     for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
         files.remove(notebook)

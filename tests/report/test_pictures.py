@@ -15,7 +15,7 @@ from tallystick.core.entries import Entry
 from tallystick.core.ledger import Ledger
 from tallystick.presets import PRESETS
 from tallystick.report.charts.bars import draw_comparison, draw_explanation, draw_memory
-from tallystick.report.charts.tiles import Place, in_a_row, squarified
+from tallystick.report.charts.tiles import Place, in_a_row, in_rows, squarified
 from tallystick.report.charts.treemap import draw_tensors
 from tallystick.report.mathml import typeset
 from tallystick.report.page import count_page
@@ -60,6 +60,30 @@ def test_no_two_tiles_lie_over_each_other():
             across = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)
             down = min(one.y + one.height, other.y + other.height) - max(one.y, other.y)
             assert min(across, down) < 1e-9
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=60), st.floats(20, 2000), st.floats(20, 2000))
+def test_rows_have_areas_in_proportion_and_are_read_like_a_text(sizes, width, height):
+    places = in_rows(sizes, Place(3, 5, width, height))
+    scale = width * height / (sum(sizes) or 1)
+    for size, place in zip(sizes, places, strict=True):
+        assert place.width * place.height == pytest.approx(size * scale, abs=1e-6 * width * height)
+        assert place.x + place.width <= 3 + width * (1 + 1e-6)
+        assert place.y + place.height <= 5 + height * (1 + 1e-6)
+    drawn = [place for place in places if place.width and place.height]
+    assert [(place.y, place.x) for place in drawn] == sorted((place.y, place.x) for place in drawn)
+
+
+def test_layers_are_drawn_in_their_order():
+    picture = draw_tensors(tallystick.count("gpt2"), by="role")
+    drawn = {said: box for box, said in tiles(picture) if box.get("class") == "mlp"}
+    layers = [
+        next(box for said, box in drawn.items() if re.match(rf"transformer\.h\.{number}: ", said))
+        for number in range(12)
+    ]
+    places = [(float(box.get("y")), float(box.get("x"))) for box in layers]
+    assert places == sorted(places)
+    assert len({y for y, _ in places}) > 1
 
 
 def test_lengths_in_a_row_are_in_proportion():

@@ -159,7 +159,7 @@ def test_the_sliders_are_those_that_people_know():
 
 
 def test_what_the_page_can_choose_from_is_known(client):
-    start = client.get(f"/{TOKEN}/start").json()
+    start = client.get(f"/{TOKEN}/start.json").json()
     assert start["source"] == "gpt2"
     assert start["presets"] == list(PRESETS)
     for mode, key in (

@@ -1,13 +1,13 @@
 """The explorer's page in a real Chromium: each flow gives the command line's numbers, asks nobody
 else, and is for everybody.
 
-`--screenshots FOLDER` has the views written there, for the docs.
+Both who may answer it are tested, the process of `tallystick explore` and Python in the browser;
+what concerns the page alone, with the process. `--screenshots FOLDER` has the views written there,
+for the docs.
 """
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -15,6 +15,7 @@ import tallystick
 from chromium import ABSENT, CHROMIUM, launched
 from repository import ROOT
 from tallystick.report.numbers import exact, in_giga
+from tallystick.web.public import public_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
 pytestmark = [
@@ -25,13 +26,22 @@ pytestmark = [
 DESK, PHONE = {"width": 960, "height": 600}, {"width": 390, "height": 780}
 
 
+def pytest_generate_tests(metafunc):
+    if "answerer" in metafunc.fixturenames:
+        answerers = ["started"] if hasattr(metafunc.function, "page_alone") else ["started", "hosted"]
+        metafunc.parametrize("answerer", answerers, scope="module")
+
+
+def page_alone(test):
+    """Marks a test of what does not depend on who answers."""
+    test.page_alone = True
+    return test
+
+
 @pytest.fixture(scope="module")
-def home():
-    """The address of a server that the command started."""
-    command = [sys.executable, "-m", "tallystick", "explore", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        yield server.stdout.readline().strip()
-        server.terminate()
+def home(request, answerer):
+    """The page's address."""
+    return request.getfixturevalue(answerer)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +60,9 @@ def contexts(browser):
     def context(viewport, scheme):
         key = viewport["width"], scheme
         if key not in made:
-            made[key] = browser.new_context(viewport=viewport, color_scheme=scheme, accept_downloads=True)
+            made[key] = browser.new_context(
+                viewport=viewport, color_scheme=scheme, accept_downloads=True, service_workers="block"
+            )
             made[key].set_default_timeout(15_000)
         return made[key]
 
@@ -58,6 +70,13 @@ def contexts(browser):
     for one in made.values():
         assert one.storage_state() == {"cookies": [], "origins": []}
         one.close()
+
+
+BLOCKED = "Service Worker registration blocked by Playwright"  # by these contexts: it would hide requests from `look`
+
+
+def is_complaint(said):
+    return said.type in ("error", "warning") and said.text != BLOCKED
 
 
 @pytest.fixture
@@ -80,7 +99,7 @@ def opened(contexts, home):
         page = contexts(viewport, "dark" if dark else "light").new_page()
         pages.append(page)
         page.route("**/*", look)
-        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda said: complaints.append(said.text) if is_complaint(said) else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(home + fragment)
         page.wait_for_selector("body[data-shown]")
@@ -107,6 +126,24 @@ def total(page):
 def submit(page, field, text):
     page.fill(field, text)
     settled(page, page.press, field, "Enter")
+
+
+def test_a_link_of_a_name_opens_it(opened):
+    page = opened("#model=llama-3-8b")
+    assert total(page) == tallystick.count("llama-3-8b").total
+    submit(page, "#name", "gpt2-medium")
+    page.wait_for_function("() => location.hash === '#model=gpt2-medium'")
+    settled(page, page.uncheck, "#set-tie_word_embeddings")
+    page.wait_for_function("() => location.hash.includes('tie_word_embeddings')")
+
+
+def test_the_link_is_of_the_public_page(opened):
+    page = opened("#model=gpt2-medium")
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(); }")
+    page.click("#link")
+    own = page.url.partition("#")[0]
+    public = own if own.endswith("/explore/") else public_page() or "explore/"
+    playwright.expect(page.locator("#said")).to_have_text(f"{public}#model=gpt2-medium")
 
 
 def shared(settings):
@@ -151,6 +188,7 @@ def test_a_slider_changes_count_formula_memory_and_cache_at_once(opened):
         ("mixtral-8x7b", "num_local_experts", 16),
     ],
 )
+@page_alone
 def test_each_size_can_be_typed(opened, model, key, value):
     page = opened(shared({"model": {"name": model}}))
     page.fill(f"#set-{key}", str(value))
@@ -196,6 +234,7 @@ def test_how_it_is_run_changes_the_memory(opened):
     assert "inference needs" in page.inner_text("#memory")
 
 
+@page_alone
 def test_the_picture_is_by_role_layer_or_tensor_as_areas_or_lengths(opened):
     page = opened()
     settled(page, page.select_option, "#by", "layer")
@@ -226,6 +265,7 @@ def test_the_causes_between_two_models_sum_to_the_gap(opened):
     assert page.inner_text("#compare") == ""
 
 
+@page_alone
 def test_a_state_is_pinned_and_compared_with_what_comes_of_it(opened):
     page = opened()
     settled(page, page.click, "#pin")
@@ -269,6 +309,7 @@ def test_a_derivation_is_checked_against_the_model_that_is_shown(opened):
     assert page.inner_text("#check") == ""
 
 
+@page_alone
 def test_of_a_derivation_nothing_runs_and_what_is_none_is_said(opened):
     page = opened()
     page.fill("#text", "<img src=x onerror='document.title=1'><script>document.title=2</script> 2 × 3 = 7\n")
@@ -320,7 +361,8 @@ def test_of_a_file_of_weights_the_header_alone_leaves_the_page(opened, tmp_path)
     settled(page, page.set_input_files, "#file", path)
     assert total(page) == 5010 * 64
     assert "Sliders need a config" in page.inner_text("#controls") or page.locator("#controls input").count() == 0
-    assert 0 < sum(map(len, sent)) < 10_000 < path.stat().st_size
+    assert sum(map(len, sent)) < 10_000 < path.stat().st_size
+    assert bool(sum(map(len, sent))) is ("/explore/" not in page.url)  # from the static page nothing leaves at all
 
 
 def test_a_file_is_dropped(opened):
@@ -335,6 +377,7 @@ def test_a_file_is_dropped(opened):
 
 
 @pytest.mark.parametrize("length", [10**9, 2**60])
+@page_alone
 def test_a_file_that_is_no_checkpoint_is_said(opened, tmp_path, length):
     (tmp_path / "bad.safetensors").write_bytes(length.to_bytes(8, "little") + b"{}")
     page = opened()
@@ -361,6 +404,7 @@ def test_a_link_restores_the_state(opened):
     assert other.input_value("#other") == "llama-2-7b"
 
 
+@page_alone
 def test_a_link_that_was_broken_opens_the_page(opened):
     assert total(opened("#%7Bnothing")) == 124_439_808
     assert total(opened("#5")) == 124_439_808
@@ -385,6 +429,7 @@ def test_what_is_shown_can_be_taken_away(opened, tmp_path):
     assert len(png) > 5000  # something is drawn
 
 
+@page_alone
 def test_a_keyboard_is_enough(opened):
     page = opened()
     page.keyboard.press("Tab")
@@ -417,6 +462,7 @@ EVERYTHING = {"other": {"name": "gpt2-medium"}, "claim": "163M", "text": BY_HAND
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("viewport", [DESK, PHONE])
+@page_alone
 def test_axe_finds_nothing(opened, dark, viewport):
     from axe_core_python.sync_playwright import Axe
 
@@ -428,6 +474,7 @@ def test_axe_finds_nothing(opened, dark, viewport):
     assert [(one["id"], [node["html"][:200] for node in one["nodes"]][:3]) for one in found] == []
 
 
+@page_alone
 def test_a_phone_shows_it_without_scrolling_sideways(opened):
     page = opened(shared(EVERYTHING), viewport=PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -449,6 +496,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("view", VIEWS)
+@page_alone
 def test_each_view_is_drawn(opened, view, screenshots):
     settings, place, style = VIEWS[view]
     page = opened(shared(settings), viewport=PHONE if style == "phone" else DESK, dark=style == "dark")

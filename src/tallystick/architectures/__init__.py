@@ -6,13 +6,13 @@ that families share. A type that only renames another family is one line in ``al
 """
 
 from importlib import import_module
-from pathlib import Path
+from pkgutil import iter_modules
 
 from tallystick.architectures.aliases import ALIASES
 from tallystick.core.registry import REGISTRY, Architecture, register_alias
 
 # Files of this folder that are not named after a model type.
-SHARED = {"__init__", "aliases", "teaching"}
+SHARED = {"aliases", "teaching"}
 
 # The model types that architectures/teaching.py registers.
 TEACHING = (
@@ -31,7 +31,7 @@ TEACHING = (
 
 def known() -> list[str]:
     """Return every native model type, in alphabetical order."""
-    files = {path.stem for folder in __path__ for path in Path(folder).glob("*.py")} - SHARED
+    files = {module.name for module in iter_modules(__path__) if not module.ispkg} - SHARED  # in a zip file too
     return sorted([*files, *ALIASES, *TEACHING])
 
 

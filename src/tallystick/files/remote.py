@@ -32,6 +32,14 @@ class NotThere(BadInput):
     code = "not-found"
 
 
+class Missing(BaseException):
+    """Pieces of files that were not handed in yet; no reader takes it for an error of the file."""
+
+    def __init__(self, pieces: Sequence[tuple[str, int, int]]) -> None:
+        super().__init__(f"{len(pieces)} pieces are missing")
+        self.pieces = tuple(pieces)  # file, first byte and number of bytes of each
+
+
 class Piece(NamedTuple):
     """Bytes of a file, with the size and version of the whole file."""
 
@@ -191,6 +199,8 @@ def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]
     """
     if not any(isinstance(path, Remote) for path in paths):
         return [work(path) for path in paths]
+    if any(isinstance(path, Remote) and getattr(path.store, "handed_in", False) for path in paths):
+        return _each(work, paths)
     if len(paths) > MOST_REQUESTS:
         raise BadInput(
             f"needs {len(paths):,} files, more than the {MOST_REQUESTS:,} allowed: download them",
@@ -201,6 +211,20 @@ def at_once(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]
     contexts = [copy_context() for _ in paths]  # the threads share the budget of the source
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(lambda context, path: context.run(work, path), contexts, paths))
+
+
+def _each(work: Callable[[AnyLocation], _Result], paths: Sequence[AnyLocation]) -> list[_Result]:
+    """Return `work(path)` for each path; collect what is missing of all of them."""
+    found: list[_Result] = []
+    missing: list[tuple[str, int, int]] = []
+    for path in paths:
+        try:
+            found.append(work(path))
+        except Missing as error:
+            missing += error.pieces
+    if missing:
+        raise Missing(missing)
+    return found
 
 
 class _Pieces(RawIOBase):

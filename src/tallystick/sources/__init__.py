@@ -11,10 +11,10 @@ from tallystick.core.budget import one_source
 from tallystick.core.config import CONFIG
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, quoted, shown
-from tallystick.sources.locate import Located, locate, values_in
+from tallystick.sources.locate import Located, config_in, locate, values_in
 
 if TYPE_CHECKING:
-    from tallystick.files.remote import Location
+    from tallystick.files.remote import Location, Remote
 
 
 def read(source: Any, overrides: Mapping[str, Any], part: str | None = None, *, keep: bool = False) -> Ledger:
@@ -43,6 +43,40 @@ def read(source: Any, overrides: Mapping[str, Any], part: str | None = None, *, 
         if found.place is not None and not isinstance(found.place, Path):
             ledger = ledger.with_fetched(found.place.store.tally.fetched)
         return ledger
+
+
+def read_remote(place: Remote, overrides: Mapping[str, Any], *, source: str) -> Ledger:
+    """Return the ledger of a remote file, or of the folder at the root of its store.
+
+    Args:
+        place: the file, or the folder.
+        overrides: config keys to set over its config.
+        source: its name in messages.
+
+    Raises:
+        BadInput: if it cannot be counted.
+    """
+    with one_source():
+        return _ledger(Located("file" if place.name else "folder", source, place=place), overrides, keep=False)
+
+
+def read_remote_config(folder: Remote, overrides: Mapping[str, Any], *, source: str) -> Ledger:
+    """Return the ledger that the config in a remote folder describes.
+
+    Args:
+        folder: the folder.
+        overrides: config keys to set over it.
+        source: its name in messages.
+
+    Raises:
+        BadInput: if there is no config, or it makes no model.
+    """
+    with one_source():
+        from tallystick.sources.quantized.from_config import ledger_of_config
+
+        stated = config_in(Located("folder", source, place=folder))
+        assert stated is not None  # noqa: S101  # a folder has one, or raises
+        return ledger_of_config(stated.values, overrides, source=source)
 
 
 def _ledger(found: Located, overrides: Mapping[str, Any], *, keep: bool) -> Ledger:

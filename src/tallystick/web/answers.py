@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tallystick.errors import BadInput
+from tallystick.files.remote import Missing
 from tallystick.report.charts.treemap import LAYOUTS
 from tallystick.unforeseen import line_of
 from tallystick.web.controls import controls
+from tallystick.web.page_files import needed
 from tallystick.web.request import PageRequest
 from tallystick.web.snippets import command, python
 
@@ -27,6 +29,9 @@ SIZES = ("batch", "sequence")  # options that `compute` takes
 def answers(request: object, source: str | None) -> dict[str, Any]:
     """Return each requested answer by its name, or an ``error`` in its place.
 
+    If pieces of the model's files are needed first, return these as ``needed``, and ``of`` which
+    model: ``model`` or ``other``.
+
     Args:
         request: the page's JSON.
         source: the source that the command was started with.
@@ -41,6 +46,8 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
             raise BadInput(f"unknown answer {name[:40]!r}: expected {', '.join(ANSWERS)}", code="unknown-name")
         try:
             found[name] = ANSWERS[name](asked)
+        except Missing as missing:
+            return {"needed": needed(missing), "of": asked.waiting}
         except MemoryError:  # memory may be too low for the other answers too
             raise
         except BaseException as error:
@@ -53,7 +60,12 @@ def _count(asked: PageRequest) -> dict[str, Any]:
 
     ledger, by = asked.ledger(), asked.choice("by", BY)
     html = count_section(ledger, by=by, layout=asked.choice("layout", LAYOUTS), width=asked.width)
-    return {"answer": ledger.to_dict(), "html": html, "controls": controls(ledger), **_lines("count", asked, by=by)}
+    return {
+        "answer": ledger.to_dict(),
+        "html": html,
+        "controls": controls(asked.described(ledger)),
+        **_lines("count", asked, by=by),
+    }
 
 
 def _csv(asked: PageRequest) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -16,14 +15,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from tallystick.report.page import STYLE_SHEET
-from tallystick.web.bootstrap import start
+from tallystick.web.bootstrap import STATIC, start
 from tallystick.web.process import SECONDS, Worker
 from tallystick.web.security import TOO_LARGE, TOO_SLOW, SecurityMiddleware, TooLarge, TooSlow
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-STATIC = Path(__file__).parent / "static"
 GRACE = 1.0  # seconds to finish an answer after its client has left: restarting the process takes about as long
 
 
@@ -84,7 +82,7 @@ def app(
     routes = [
         Route("/", page),
         Route("/page.css", style),
-        Route("/start", begin),
+        Route("/start.json", begin),
         Route("/answers", answer, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]

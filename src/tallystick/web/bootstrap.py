@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tallystick.answers.devices import DEVICES
@@ -12,16 +13,28 @@ from tallystick.answers.memory.model_states import PRECISIONS
 from tallystick.answers.memory.number_formats import CACHED, PACKED
 from tallystick.answers.memory.optimizers import OPTIMIZERS
 from tallystick.presets import PRESETS
+from tallystick.web.public import PAGE, public_page
 from tallystick.web.request import MOST_CONFIG
 from tallystick.web.security import MOST_BYTES
 
+STATIC = Path(__file__).parent / "static"  # the page's HTML, JavaScript and CSS
 _FLOATS = ("float32", "bfloat16", "float16")
 FIRST = "gpt2"
+HUB = "https://huggingface.co"  # as in the page's content security policy
 
 
-def start(source: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the initial source and settings, and the choices of each option."""
+def start(source: str | None, settings: Mapping[str, Any], *, answered_by: str = "process") -> dict[str, Any]:
+    """Return the initial source and settings, and the choices of each option.
+
+    Args:
+        source: the source shown first; None is a preset.
+        settings: config keys to set over the source.
+        answered_by: ``"process"`` of this machine, or Python in the ``"browser"``.
+    """
     return {
+        "answered_by": answered_by,
+        "public": public_page() or PAGE,
+        "hub": HUB,
         "source": source or FIRST,
         "set": dict(settings),
         "presets": list(PRESETS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -12,9 +13,12 @@ from tallystick.core.ledger import Ledger
 from tallystick.derivations.reader import LARGEST_TEXT
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.presets import PRESETS
+from tallystick.sources.locate import REPOSITORY
+from tallystick.web.page_files import config_of_files, hand_in, ledger_of_files, store_of
 
 MOST_CONFIG = 1_000_000  # characters of a pasted config; real ones have some thousands
 MOST_NAME = 200
+DEEPEST = 200  # brackets in brackets of a pasted config; real ones have some ten
 MOST_SET = 1_000  # config keys; the largest configs have some hundreds
 NARROWEST, WIDEST = 280, 1600  # pixels of a picture
 
@@ -29,6 +33,9 @@ class PageRequest:
     def __init__(self, request: object, source: str | None) -> None:
         self._values = _object(request, "the request")
         self._source = source
+        self.waiting = "model"  # whose files are read, or were read last
+        for part, pieces in _object(self._values.get("pieces", {}), "pieces").items():
+            hand_in(store_of(*_files(_object(self._values.get(part), part))), pieces)
 
     @property
     def wanted(self) -> list[str]:
@@ -40,13 +47,33 @@ class PageRequest:
 
     def ledger(self, model: str = "model", settings: str = "set") -> Ledger:
         """Return the ledger of the model in question, or of the `other` one."""
+        self.waiting = model
         return _ledger(
             _written(_object(self._values.get(model, {}), model)), _written(self.settings(settings)), self._source
         )
 
+    def described(self, ledger: Ledger) -> Ledger:
+        """Return the ledger that the config among the model's files describes, if there is one.
+
+        Args:
+            ledger: the model's; it is returned if its files hold no config of a known model.
+        """
+        given = _object(self._values.get("model", {}), "model")
+        if "files" not in given or ledger.evidence.described is None:
+            return ledger
+        try:
+            return _config(_written(given))
+        except BadInput:
+            return ledger
+
     def word(self, model: str = "model") -> str:
         """Return the model's word in a command line: a name, or the pasted or dropped file."""
         given = _object(self._values.get(model), model)
+        if "files" in given:
+            source, sizes = _files(given)
+            if REPOSITORY.fullmatch(source) or source in sizes:
+                return source
+            return f"hf://{source}" if "/" in source else f"./{source}"
         return _text(given, "name", MOST_NAME) if "name" in given else _file(given)
 
     def settings(self, name: str = "set") -> dict[str, Any]:
@@ -124,6 +151,7 @@ def _ledger(model: str, settings: str, source: str | None) -> Ledger:
 def forget() -> None:
     """Clear the cache of ledgers."""
     _ledger.cache_clear()
+    _config.cache_clear()
 
 
 def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
@@ -131,8 +159,20 @@ def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
     from tallystick.sources.quantized.from_config import ledger_of_config
 
     name = _file(given)
-    values = config_of(_text(given, "config", MOST_CONFIG), name)
+    text = _text(given, "config", MOST_CONFIG)
+    if _depth(text) > DEEPEST:
+        raise BadInput(f"{name} is nested too deeply", code="too-large")
+    values = config_of(text, name)
     return ledger_of_config(values, overrides, source=name)
+
+
+def _depth(text: str) -> int:
+    """Return how deep brackets stand in brackets: Python in a browser does not survive too many."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[\](){}]", text):
+        depth += 1 if bracket in "[({" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _dropped(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
@@ -146,7 +186,29 @@ def _dropped(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
     return ledger_from_header(_text(given, "header", None), size, source=name)
 
 
-_KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Ledger]] = {"config": _pasted, "header": _dropped}
+def _of_files(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
+    source, sizes = _files(given)
+    return ledger_of_files(store_of(source, sizes), overrides, source=source)
+
+
+@lru_cache(maxsize=8)
+def _config(model: str) -> Ledger:
+    """Return the ledger of the config among a model's files."""
+    source, sizes = _files(json.loads(model))
+    return config_of_files(store_of(source, sizes), {}, source=source)
+
+
+def _files(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name of what holds a model's files, and their sizes."""
+    files = _object(given.get("files"), "files")
+    return _text(files, "source", MOST_NAME), _object(files.get("sizes"), "sizes")
+
+
+_KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Ledger]] = {
+    "config": _pasted,
+    "header": _dropped,
+    "files": _of_files,
+}
 
 
 def _file(given: Mapping[str, Any]) -> str:

@@ -20,8 +20,9 @@ TOO_SLOW = f"The request took longer than {BODY_SECONDS:g} seconds to arrive."
 TOO_LARGE = f"The request is larger than {MOST_BYTES // 1_000_000} MB and was not read."
 HEADERS = {
     # blob: lets the page download a picture that it already has. Nothing is loaded from other
-    # hosts, and nothing inline runs.
+    # hosts but the headers of the hub's models, and nothing inline runs.
     "content-security-policy": "default-src 'self'; img-src 'self' blob:; object-src 'none'; base-uri 'none';"
+    " connect-src 'self' https://huggingface.co https://*.huggingface.co https://*.hf.co;"
     " form-action 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+MOST_ROWS = 40
+
 
 class Place(NamedTuple):
     """A rectangle, in pixels."""
@@ -74,6 +76,43 @@ def _filled(strip: Sequence[tuple[int, float]], area: float, place: Place, place
         places[number] = Place(x, y, length, depth)
         x += length
     return Place(place.x, y + depth, width, height - depth)
+
+
+def in_rows(sizes: Sequence[int], place: Place) -> list[Place]:
+    """Return a tile per size, with proportional areas, in rows that are read like a text.
+
+    The rows have about equal areas; as many as make the tiles most nearly square.
+
+    >>> [(one.x, one.y) for one in in_rows([1, 1, 1, 1], Place(0, 0, 10, 10))]
+    [(0, 0), (5.0, 0), (0, 5.0), (5.0, 5.0)]
+    """
+    total = sum(sizes)
+    if not total or place.width <= 0 or place.height <= 0:
+        return [Place(place.x, place.y, 0, 0)] * len(sizes)
+    laid = (_rows(sizes, total, rows, place) for rows in range(1, min(len(sizes), MOST_ROWS) + 1))
+    return min(laid, key=_elongation)
+
+
+def _rows(sizes: Sequence[int], total: int, rows: int, place: Place) -> list[Place]:
+    """Lay out at most `rows` rows."""
+    cut: list[list[int]] = [[] for _ in range(rows)]
+    before = 0
+    for size in sizes:
+        cut[min(rows - 1, (2 * before + size) * rows // (2 * total))].append(size)  # by its middle
+        before += size
+    places: list[Place] = []
+    y = place.y
+    for row in cut:
+        height = place.height * sum(row) / total
+        places += in_a_row(row, Place(place.x, y, place.width, height))
+        y += height
+    return places
+
+
+def _elongation(places: Sequence[Place]) -> float:
+    """Return how far tiles are from squares, each by its area: 1 for squares."""
+    found = [(max(one.width, one.height) ** 2, one.width * one.height) for one in places if one.width and one.height]
+    return sum(square for square, _ in found) / (sum(area for _, area in found) or 1)
 
 
 def in_a_row(sizes: Sequence[int], place: Place) -> list[Place]:

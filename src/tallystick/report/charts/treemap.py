@@ -14,7 +14,7 @@ from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import layer_of
 from tallystick.errors import BadInput
 from tallystick.report.charts.svg import INK, LETTER, box, cut, picture, words
-from tallystick.report.charts.tiles import Place, in_a_row, squarified
+from tallystick.report.charts.tiles import Place, in_a_row, in_rows, squarified
 from tallystick.report.numbers import exact, percent, rough
 
 LAYOUTS = ("treemap", "icicle")
@@ -129,7 +129,8 @@ def _spoken(tiles: tuple[Tile, ...]) -> str:
 
 
 def _treemap(tiles: tuple[Tile, ...], place: Place, depth: int) -> Iterator[str]:
-    for tile, where in zip(tiles, squarified([tile.parameters for tile in tiles], place), strict=True):
+    lay_out = in_rows if _has_layers(tiles) else squarified
+    for tile, where in zip(tiles, lay_out([tile.parameters for tile in tiles], place), strict=True):
         at = where.inside(MARGIN if depth == 0 else 0.5)
         if min(at.width, at.height) < SMALLEST:
             continue
@@ -141,6 +142,11 @@ def _treemap(tiles: tuple[Tile, ...], place: Place, depth: int) -> Iterator[str]
             yield from _treemap(tile.inner, at.inside(1, top=HEADING), depth + 1)
         else:
             yield from _treemap(tile.inner, at.inside(1), depth + 1)
+
+
+def _has_layers(tiles: tuple[Tile, ...]) -> bool:
+    """Return whether some tiles are numbered layers, which are read in their order."""
+    return sum(tile.name.rpartition(".")[2].isdecimal() for tile in tiles) > 1
 
 
 def _icicle(ledger: Ledger, tiles: tuple[Tile, ...], place: Place) -> Iterator[str]:

@@ -1,15 +1,19 @@
-// The page: sends requests to the server and shows the answers. It computes no numbers.
+// The page: asks its answerer and shows the answers. It computes no numbers.
 
+import { connect } from "./answerers.js";
 import { showAway } from "./away.js";
 import { showRun, showSizes } from "./controls.js";
-import { modelOf, pasted } from "./models.js";
-import { ask, fragment, remember, restore, state } from "./state.js";
+import { askWith, carried, dropped, isRepository, Refused, repository, setToken } from "./files.js";
+import { isText, modelOf, pasted } from "./models.js";
+import { fragment, isNamed, remember, request, restore, state } from "./state.js";
 
 const at = (id) => document.getElementById(id);
 const ALWAYS = ["count", "formula", "memory", "compute"];
 const NAMES = [...ALWAYS, "compare", "reconcile", "check"];
 const NARROWEST = 280, WIDEST = 1100; // pixels of a picture
-let start, answers = {}, busy = false, again = false;
+const WIDE = 720; // pixels of the page from which the wider of two pictures drawn in advance is shown
+const held = new Map(); // dropped files by the name in the state: a link cannot hold them
+let start, answerer, answers = {}, busy = false, again = false;
 
 function complain(words) {
   at("error").textContent = words ?? "";
@@ -25,15 +29,46 @@ async function refresh() {
     const asked = { compare: state.other, reconcile: state.claim, check: state.text };
     const wanted = [...ALWAYS, ...Object.keys(asked).filter((name) => asked[name])];
     const width = Math.max(NARROWEST, Math.min(WIDEST, Math.floor(at("count").clientWidth)));
-    show(await ask(wanted, width));
+    show(await ask(request(wanted, width)));
   } while (again);
   busy = false;
   remember();
   document.body.dataset.shown = String(Number(document.body.dataset.shown ?? 0) + 1);
 }
 
+// The files of a model, if it has any: of the hub's repositories or dropped.
+async function filesOf(model) {
+  if (model?.dropped !== undefined) {
+    if (!held.has(model.dropped)) throw new Error(`The files of ${model.dropped} are not in the link: drop them again.`);
+    return held.get(model.dropped);
+  }
+  const isKnown = !model?.name || model.name === start.source || start.presets.includes(model.name.toLowerCase());
+  return isKnown || !isRepository(model.name) ? null : repository(model.name, start.hub);
+}
+
+async function ask(asked) {
+  try {
+    const [model, other] = await Promise.all([filesOf(asked.model), filesOf(asked.other)]);
+    return await askWith(answerer, asked, { ...(model && { model }), ...(other && { other }) });
+  } catch (error) {
+    at("access").hidden = !(error instanceof Refused);
+    return { error: error.message };
+  }
+}
+
+// A preset as the site was built with it, until Python has started.
+async function showFirst() {
+  if (!start.first?.includes(state.model.name) || !isNamed()) return;
+  const reply = await fetch(`first/${state.model.name}${innerWidth < WIDE ? "-narrow" : ""}.json`).catch(() => null);
+  if (!reply?.ok) return;
+  const answer = await reply.json();
+  if (document.body.dataset.shown === undefined && isNamed()) show(answer);
+  document.body.dataset.first = "shown";
+}
+
 function show(reply) {
   const whole = reply.error ?? reply.count.error;
+  if (!whole) at("access").hidden = true;
   complain(whole);
   for (const name of NAMES) {
     const answer = reply[name];
@@ -45,10 +80,11 @@ function show(reply) {
   }
   if (whole) return;
   answers = reply;
+  at("pointed").textContent = at("pointed").dataset.hint; // of the picture before
   at("total").textContent = at("count").querySelector("p").textContent;
   document.title = `${at("total").textContent} · tallystick`;
   showSizes(at("controls"), reply.count.controls, set);
-  showAway(at("away"), NAMES, answers, csv, copy);
+  if (reply.count.answer) showAway(at("away"), NAMES, answers, csv, copy); // not drawn in advance
 }
 
 function sentence(words) {
@@ -73,22 +109,31 @@ function set(key, value) {
 function choose(model) {
   state.model = model;
   state.set = {};
-  at("name").value = model.name ?? model.file;
+  at("name").value = nameOf(model);
   at("pasting").hidden = true;
   at("paste").setAttribute("aria-expanded", "false");
   refresh();
 }
 
-async function open(file) {
+const nameOf = (model) => model.name ?? model.dropped ?? model.file ?? "";
+
+// A config or one safetensors file fits in a link; other files stay in the page, and are read in slices.
+async function open({ name, files }) {
   try {
-    choose(await modelOf(file, start));
+    if (files.length === 1 && name === null && (isText(files[0]) || files[0].name.endsWith(".safetensors"))) {
+      choose(await modelOf(files[0], start));
+    } else if (files.length) {
+      const source = name ?? (files.length === 1 ? files[0].name : "files");
+      held.set(source, dropped(source, files));
+      choose({ dropped: source });
+    }
   } catch (error) {
     complain(error.message);
   }
 }
 
 async function csv() {
-  const reply = await ask(["csv"], WIDEST);
+  const reply = await ask(request(["csv"], WIDEST));
   return reply.csv.csv;
 }
 
@@ -101,10 +146,13 @@ async function copy(text) {
   }
 }
 
+// The public page's address: this page's own on the site, else the configured one.
+const link = () => (start.answered_by === "browser" ? location.origin + location.pathname : start.public) + fragment();
+
 // Set the fields from the state.
 function fill() {
-  at("name").value = state.model.name ?? state.model.file ?? "";
-  at("other").value = state.other ? state.other.name ?? state.other.file : "";
+  at("name").value = nameOf(state.model);
+  at("other").value = state.other ? nameOf(state.other) : "";
   for (const id of ["by", "layout", "claim", "text"]) at(id).value = state[id];
   showRun(at("run"), start.choices, state.run, refresh);
 }
@@ -125,7 +173,14 @@ function listen() {
     at("paste").setAttribute("aria-expanded", String(!at("pasting").hidden));
     if (!at("pasting").hidden) at("config").focus();
   });
-  at("file").addEventListener("change", () => { if (at("file").files.length) open(at("file").files[0]); });
+  for (const id of ["file", "folder"]) {
+    at(id).addEventListener("change", () => {
+      const files = [...at(id).files].filter((file) => file.webkitRelativePath.split("/").length <= 2); // not of folders inside
+      if (files.length) open({ name: id === "folder" ? files[0].webkitRelativePath.split("/")[0] : null, files });
+      at(id).value = ""; // the same file may be chosen again
+    });
+  }
+  submit("access", () => { setToken(at("token").value); refresh(); });
   click("reset", () => { state.set = {}; refresh(); });
   for (const id of ["by", "layout"]) at(id).addEventListener("change", () => { state[id] = at(id).value; refresh(); });
   submit("others", () => {
@@ -136,13 +191,13 @@ function listen() {
   click("pin", () => {
     state.other = state.model;
     state.other_set = { ...state.set };
-    at("other").value = state.model.name ?? state.model.file;
+    at("other").value = nameOf(state.model);
     refresh();
   });
   click("alone", () => { state.other = null; at("other").value = ""; refresh(); });
   submit("claims", () => { state.claim = at("claim").value.trim(); refresh(); });
   submit("texts", () => { state.text = at("text").value.trim() ? at("text").value : ""; refresh(); });
-  click("link", () => copy(location.origin + location.pathname + fragment()));
+  click("link", () => copy(link()));
   for (const kind of ["pointermove", "pointerdown"]) { // a tap does not move
     document.addEventListener(kind, (event) => {
       const title = event.target.closest?.("svg.picture rect")?.querySelector("title");
@@ -153,7 +208,7 @@ function listen() {
     document.addEventListener(kind, (event) => {
       event.preventDefault();
       document.body.classList.toggle("dropping", kind === "dragover");
-      if (kind === "drop" && event.dataTransfer.files.length) open(event.dataTransfer.files[0]);
+      if (kind === "drop" && event.dataTransfer.files.length) carried(event.dataTransfer).then(open);
     });
   }
   addEventListener("hashchange", () => { if (restore(location.hash)) { fill(); refresh(); } });
@@ -161,7 +216,8 @@ function listen() {
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; refresh(); } });
 }
 
-start = await (await fetch("start")).json();
+start = await (await fetch("start.json", { cache: "no-cache" })).json();
+answerer = connect(start);
 at("presets").append(...start.presets.map((name) => new Option(name, name)));
 if (!restore(location.hash)) Object.assign(state, { model: { name: start.source }, set: start.set });
 if (matchMedia("(max-width: 860px)").matches) for (const id of ["sizes", "running"]) at(id).open = false;
@@ -170,5 +226,7 @@ listen();
 if (state.model.file && !("config" in state.model || "header" in state.model)) {
   complain(`${state.model.file} is too large to put in a link; drop the file again.`);
 } else {
+  showFirst();
   await refresh();
 }
+if (start.offline) navigator.serviceWorker?.register(start.offline); // after the first answer, which it would slow down

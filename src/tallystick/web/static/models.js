@@ -2,6 +2,10 @@
 
 const LENGTH_BYTES = 8;
 
+const TEXTS = [".json", ".toml", ".yaml", ".yml", ".txt", ".py"]; // endings of configs
+
+export const isText = (file) => TEXTS.some((ending) => file.name.toLowerCase().endsWith(ending)) && !file.name.endsWith(".index.json");
+
 export async function modelOf(file, start) {
   if (file.name.endsWith(".safetensors")) {
     if (file.size < LENGTH_BYTES) throw new Error(`${file.name} is too short to be a safetensors file.`);
