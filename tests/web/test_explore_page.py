@@ -235,6 +235,29 @@ def test_how_it_is_run_changes_the_memory(opened):
 
 
 @page_alone
+def test_an_option_that_is_not_given_says_what_it_is(opened):
+    page = opened()
+    assert page.get_attribute("#run-sequence", "placeholder") == "1024"
+    assert page.get_attribute("#run-batch", "placeholder") == "1"
+    assert page.locator("#run-dtype option").first.inner_text() == "default: float32"
+    submit(page, "#name", "llama-3-8b")
+    assert page.locator("#run-dtype option").first.inner_text() == "default: bfloat16"
+    settled(page, page.select_option, "#run-mode", "training")
+    assert page.locator("#run-optimizer option").first.inner_text() == "default: adamw"
+    fields = "() => [...document.querySelectorAll('#run select')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.id)"
+    assert page.evaluate(fields) == []
+
+
+@page_alone
+def test_what_was_pointed_at_is_forgotten_with_its_picture(opened):
+    page = opened()
+    page.hover("svg.treemap rect.token_embedding")
+    assert page.inner_text("#pointed").startswith("transformer.wte.weight")
+    submit(page, "#name", "llama-3-8b")
+    assert page.inner_text("#pointed") == "Hover or tap a tile for details"
+
+
+@page_alone
 def test_the_picture_is_by_role_layer_or_tensor_as_areas_or_lengths(opened):
     page = opened()
     settled(page, page.select_option, "#by", "layer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
 from tallystick.files.remote import Missing
@@ -14,6 +14,10 @@ from tallystick.web.controls import controls
 from tallystick.web.page_files import needed
 from tallystick.web.request import PageRequest
 from tallystick.web.snippets import command, python
+
+if TYPE_CHECKING:
+    from tallystick.answers.memory.memory import Memory
+    from tallystick.core.ledger import Ledger
 
 BY = ("role", "layer", "tensor")
 # Options of `memory` that the page may set, with their types.
@@ -93,7 +97,19 @@ def _memory(asked: PageRequest) -> dict[str, Any]:
     options = asked.options("run", RUN)
     answer = memory(asked.ledger(), **options)
     html = memory_section(answer, width=asked.width)
-    return {"answer": answer.to_dict(), "html": html, **_lines("memory", asked, **options)}
+    given = {"answer": answer.to_dict(), "html": html, "defaults": _defaults(asked.ledger(), answer)}
+    return {**given, **_lines("memory", asked, **options)}
+
+
+def _defaults(ledger: Ledger, answer: Memory) -> dict[str, Any]:
+    """Return the value of each run option that is not given."""
+    from inspect import signature
+
+    from tallystick import memory
+
+    stated = {name: one.default for name, one in signature(memory).parameters.items() if name in RUN}
+    stated = {name: value for name, value in stated.items() if value not in (None, signature(memory).empty)}
+    return {**stated, "batch": answer.batch, "sequence": answer.sequence, "dtype": ", ".join(ledger.by("dtype"))}
 
 
 def _compute(asked: PageRequest) -> dict[str, Any]:

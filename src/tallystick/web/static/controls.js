@@ -83,6 +83,15 @@ export function showRun(place, choices, run, change) {
   toMode(place, run);
 }
 
+// Say what an option is that is not given.
+export function showDefaults(place, defaults) {
+  for (const [key, value] of Object.entries(defaults ?? {})) {
+    const field = place.querySelector(`#run-${key}`);
+    if (field instanceof HTMLInputElement) field.placeholder = value;
+    else if (field && !field.options[0].value) field.options[0].textContent = `default: ${value}`;
+  }
+}
+
 // Options of the other mode are left out.
 function toMode(place, run) {
   const now = run.mode ?? "inference";

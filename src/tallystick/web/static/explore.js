@@ -2,7 +2,7 @@
 
 import { connect } from "./answerers.js";
 import { showAway } from "./away.js";
-import { showRun, showSizes } from "./controls.js";
+import { showDefaults, showRun, showSizes } from "./controls.js";
 import { askWith, carried, dropped, isRepository, Refused, repository, setToken } from "./files.js";
 import { isText, modelOf, pasted } from "./models.js";
 import { fragment, isNamed, remember, request, restore, state } from "./state.js";
@@ -84,6 +84,7 @@ function show(reply) {
   at("total").textContent = at("count").querySelector("p").textContent;
   document.title = `${at("total").textContent} · tallystick`;
   showSizes(at("controls"), reply.count.controls, set);
+  showDefaults(at("run"), reply.memory?.defaults);
   if (reply.count.answer) showAway(at("away"), NAMES, answers, csv, copy); // not drawn in advance
 }
 
