@@ -229,6 +229,8 @@ def test_completion_knows_the_words(run, shell):
     printed = run("--print-completion", shell)
     for word in ("llama-3-8b", "rtx4090", "q4_k", "adam8bit"):
         assert word in printed
+    if shell == "bash":
+        assert "quiz_pos_0_choices=(embedding bare-bones-lm" in printed  # the models of the quiz
     assert {"llama-3-8b"} <= set(PRESETS)
     assert {"rtx4090"} <= set(DEVICES)
     assert {"adam8bit"} <= set(OPTIMIZERS)

@@ -17,6 +17,12 @@ MISTAKES = [
         "head.weight is tied, which adds no parameters, and is counted: n_vocab·emb_dim too many",
     ),
     (
+        "transformer-lm",
+        lambda V, T, d, L: (2 * V + 2 * T) * d + L * (12 * d**2 + 9 * d),
+        {},
+        "position_embedding.weight is counted twice: T·d too many",
+    ),
+    (
         "position-wise-lm",
         lambda n_vocab, emb_dim, n_hidden: n_vocab * emb_dim + 2 * emb_dim * n_hidden,
         {},

@@ -53,6 +53,10 @@ def _presets() -> Iterable[str]:
 
 def _words(command: str, option: str) -> Iterable[str]:
     """Return the known words of an option of a command; () if any word will do."""
+    if command == "quiz" and option == "model":
+        from tallystick.course.quiz import MODELS
+
+        return MODELS
     if command not in ("memory", "fit", "serve", "compute"):
         return ()
     from tallystick.answers.devices import DEVICES
