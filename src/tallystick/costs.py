@@ -233,6 +233,7 @@ def serve(
     hybrid_kv_cache: bool = True,
     kv_cache_memory_bytes: int | None = None,
     cpu_offload_gb: float = 0,
+    gpu_layers: int | None = None,
     input_tokens: int | None = None,
     output_tokens: int | None = None,
     **overrides: Any,
@@ -241,25 +242,28 @@ def serve(
 
     Args:
         source: as for `count`.
-        engine: ``"vllm"``.
+        engine: ``"vllm"`` or ``"llama.cpp"``.
         device: one of the devices, as for `memory`; every rank has one.
         engine_version: such as ``"0.19"``; by default the newest that public logs judge.
         part: as for `count`.
         real: as for `count`.
         dtype: of weights and activations, as the engine's ``--dtype``; None is ``"auto"``.
-        quantization: as the engine's ``--quantization``, such as ``"fp8"`` or ``"awq"``.
-        kv_cache_dtype: ``"auto"``, the model's, or ``"fp8"``.
+        quantization: as the engine's ``--quantization``, such as ``"fp8"`` or ``"awq"``; for
+            llama.cpp a file type, such as ``"q4_k_m"``.
+        kv_cache_dtype: ``"auto"``, or ``"fp8"``; for llama.cpp ``"q8_0"`` and others.
         tp: tensor parallel ranks.
         pp: pipeline stages, which need not be equal.
-        max_model_len: tokens of the longest request; None is the config's.
+        max_model_len: tokens of the longest request; None is the config's. For llama.cpp the
+            context that all requests share.
         max_num_seqs: most requests at the same time; None is the engine's default for the device.
         max_num_batched_tokens: most tokens of a step; None is the engine's default.
         gpu_memory_utilization: share of the device for the engine; None is its default.
         block_size: tokens of a KV cache page; None is the engine's default.
-        enforce_eager: capture no CUDA graphs.
+        enforce_eager: capture no CUDA graphs; for llama.cpp no FlashAttention.
         hybrid_kv_cache: whether windows free the pages that they left.
         kv_cache_memory_bytes: bytes of the pool, instead of what the engine measures.
         cpu_offload_gb: GiB of the weights that stay in the host's memory.
+        gpu_layers: layers on the device, the head included (llama.cpp); None is all.
         input_tokens: of a request, for `Serve.requests`.
         output_tokens: of a request.
         **overrides: as for `memory`.
@@ -300,6 +304,7 @@ def serve(
         hybrid_kv_cache=hybrid_kv_cache,
         kv_cache_memory_bytes=kv_cache_memory_bytes,
         cpu_offload_gb=cpu_offload_gb,
+        gpu_layers=gpu_layers,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
     )

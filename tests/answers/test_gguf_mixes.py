@@ -28,6 +28,16 @@ def test_bits_per_weight_are_those_that_llama_cpp_publishes(name):
     assert round(8 * answer["weights_bytes"] / 8_030_261_248, 4) == PUBLISHED[name]
 
 
+# llama.cpp's CI, build 3953: bytes of Pythia-2.8B on the device and in the host's memory, MiB.
+FUSED = {"q2_k": 993.89 + 40.30, "q3_k_m": 1354.83 + 52.77, "q4_k_m": 1632.95 + 69.08, "q8_0": 2684.57 + 130.49}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_a_fused_projection_has_a_format_of_its_own(name):
+    weights = tallystick.memory("pythia-2.8b", dtype=name).weights_bytes
+    assert weights / 2**20 == pytest.approx(FUSED[name], abs=0.02)
+
+
 def test_the_names_that_llama_quantize_takes_for_another():
     assert (
         tallystick.memory("llama-3.1-8b", dtype="Q4_K").total_bytes

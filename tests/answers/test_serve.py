@@ -7,8 +7,9 @@ import pytest
 import tallystick
 from tallystick import BadInput
 from tallystick.answers.serve.ranks import divided_layers, ranks_of
-from tallystick.answers.serve.serve import CACHES, QUANTIZATIONS, Options
+from tallystick.answers.serve.serve import QUANTIZATIONS, Options
 from tallystick.presets.hub_names import preset_of
+from tallystick.runtimes.vllm import VLLM
 
 GIB = 2**30
 
@@ -184,7 +185,7 @@ def test_an_unknown_engine_and_a_model_without_attention_are_refused(tmp_path):
 def test_each_quantisation_and_cache_is_planned():
     for word in QUANTIZATIONS:
         assert planned(quantization=word).weights_bytes
-    for word in CACHES:
+    for word in VLLM.caches:
         assert planned(kv_cache_dtype=word).kv_cache_tokens
 
 

@@ -40,6 +40,22 @@ def test_a_pasted_line(line, source, options):
     assert found.unmodelled == ()
 
 
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("llama-server -m qwen3.gguf -c 8192 -ngl 99", {"max_model_len": 8192, "gpu_layers": 99}),
+        ("./llama-cli -m qwen3.gguf -ctk q8_0 -fa on", {"kv_cache_dtype": "q8_0", "enforce_eager": False}),
+        (
+            "llama-server --model qwen3.gguf --flash-attn off --swa-full -ub 1024 -np 2",
+            {"enforce_eager": True, "hybrid_kv_cache": False, "max_num_batched_tokens": 1024, "max_num_seqs": 2},
+        ),
+    ],
+)
+def test_a_pasted_line_of_llama_cpp(line, options):
+    found = pasted(shlex.split(line))
+    assert (found.engine, found.source, found.options) == ("llama.cpp", "qwen3.gguf", options)
+
+
 def test_what_is_not_modelled_is_named():
     found = pasted(["vllm", "serve", "org/name", "--speculative-config", '{"model": "m"}', "--enable-lora"])
     assert found.unmodelled == ("--speculative-config", "--enable-lora")
@@ -53,6 +69,7 @@ def test_what_is_not_modelled_is_named():
         ("vllm serve org/name --max-model-len", "--max-model-len has no value"),
         ("vllm serve org/name --max-model-len long", "--max-model-len is 'long', expected a number such as 32768"),
         ("vllm serve org/name -tp two", "-tp is 'two', expected a whole number"),
+        ("llama-server -m a.gguf -fa maybe", "-fa is 'maybe', expected on, off, auto"),
         ("vllm serve org/name --gpu-memory-utilization x", "expected a number"),
     ],
 )

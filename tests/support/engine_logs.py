@@ -3,13 +3,15 @@
 A row is a run that somebody published: its link, the engine's command line, and what the log said;
 an empty cell was not published. `split` says what a row is for: constants were read from rows that
 are ``fit``, and are judged by rows that are ``judge``. The rule: of vLLM's rows, those of
-Llama-3.1-8B in bfloat16 at 8,192 tokens, of Qwen3-14B before 0.19, and of gpt-oss-20b are ``fit``.
+Llama-3.1-8B in bfloat16 at 8,192 tokens, of Qwen3-14B before 0.19, and of gpt-oss-20b are ``fit``;
+of llama.cpp's, those of Pythia-2.8B, of Llama-3.1-8B, and of gpt-oss-20b with steps of 2,048.
 As a script: the errors of each row, and their summary.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 import shlex
 import sys
 from functools import cache
@@ -20,7 +22,7 @@ from repository import ROOT
 from tallystick.runtimes.command_lines import pasted
 
 FOLDER = ROOT / "tests" / "runtimes"
-GIB = 2**30
+GIB, MIB = 2**30, 2**20
 
 
 class Row(NamedTuple):
@@ -67,8 +69,11 @@ def _row(number, engine, cells):
     said = {
         name: float(cells[name]) * units.get(name, 1)
         for name in ("weights_gib", "activations_gib", "kv_gib", "kv_tokens", "concurrency")
-        if cells[name]
+        if cells.get(name)
     }
+    for text in filter(None, cells.get("lines", "").split("; ")):
+        label, _, sizes = text.partition(" = ")
+        said[label] = sum(float(size) for size in sizes.split(", ")) * MIB
     overrides = dict(word.split("=") for word in cells["overrides"].split())
     return Row(
         number, engine, cells["split"], cells["source"], cells["version"], cells["model"], cells["preset"],
@@ -85,6 +90,8 @@ def _ledger(preset, overrides):
 def plan(row):
     """Return our plan of a row, from its command line."""
     line = pasted(shlex.split(row.command))
+    if row.engine == "llama_cpp":  # the file's name ends with its type
+        line.options["quantization"] = line.source.removesuffix(".gguf").rpartition("-")[2]
     ledger = _ledger(row.preset, tuple(row.overrides.items()))
     return tallystick.serve(
         ledger, engine=line.engine, device=f"{row.memory_gib}GiB", engine_version=row.version, **line.options
@@ -102,7 +109,15 @@ OURS = {
 
 def judged(row):
     answer = plan(row)
-    return [Judged(row, what, theirs, getattr(answer, OURS[what])) for what, theirs in row.said.items()]
+    return [Judged(row, what, theirs, _ours(answer, what)) for what, theirs in row.said.items()]
+
+
+def _ours(answer, what):
+    """Return our number: an attribute, or the sum of the lines with a label, in bytes."""
+    if what in OURS:
+        return getattr(answer, OURS[what])
+    found = re.findall(rf"{what} = +([\d.]+) MiB", "\n".join(answer.lines))
+    return sum(map(float, found)) * MIB
 
 
 def main(engine):
@@ -110,7 +125,7 @@ def main(engine):
     for one in found:
         print(f"{one.row.split:5} {one.row.version:5} {one.row.model[-40:]:40} {one.what:15} {one.error:+8.2%}")  # noqa: T201
     for split in ("fit", "judge"):
-        for what in OURS:
+        for what in dict.fromkeys(one.what for one in found):
             errors = [abs(one.error) for one in found if one.row.split == split and one.what == what]
             if errors:
                 within = sum(error <= (0.1 if what == "activations_gib" else 0.01) for error in errors)

@@ -28,13 +28,14 @@ examples:
   tallystick serve llama-3.1-8b --device h100 --max-model-len 8k
   tallystick serve qwen3-32b --device h100 --tp 2 --kv-cache-dtype fp8
   tallystick serve gpt-oss-20b --device l40s --input 4k --output 1k --explain
+  tallystick serve qwen3-8b --engine llama.cpp --device 12GB --quantization q4_k_m
   tallystick serve --device l40s -- vllm serve Qwen/Qwen3-8B -tp 2
 """
 _MISSING = ("not-found", "unreachable", "missing-package")
 _LENGTHS = ("max_model_len", "max_num_batched_tokens", "input_tokens", "output_tokens")
 _GIVEN = (
     "engine_version", "dtype", "quantization", "kv_cache_dtype", "tp", "pp", "max_num_seqs", "gpu_memory_utilization",
-    "block_size", "cpu_offload_gb", "kv_cache_memory_bytes",
+    "block_size", "cpu_offload_gb", "kv_cache_memory_bytes", "gpu_layers",
 )  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def add(commands: Any) -> None:
     )
     add_part(command)
     add = command.add_argument
-    add("--engine", help="vllm (default)")
+    add("--engine", help="vllm (default) or llama.cpp")
     add("--engine-version", metavar="N", help="such as 0.19; engines hold other bytes in other versions")
     add("--device", metavar="NAME", help=f"one of the devices (required): {DEVICE_HELP}")
     add("--tp", "--tensor-parallel-size", dest="tp", type=whole, metavar="N", help="tensor-parallel size")
@@ -57,10 +58,11 @@ def add(commands: Any) -> None:
     add("--max-num-batched-tokens", metavar="N", help="most tokens of a step (default: the engine's)")
     add("--gpu-memory-utilization", type=share, metavar="SHARE", help="share of the device for the engine, such as 0.9")
     add("--dtype", help="dtype of weights and activations (default: the checkpoint's; float32 is halved)")
-    add("--quantization", metavar="NAME", help="quantisation at load, such as fp8, awq or bitsandbytes")
-    add("--kv-cache-dtype", help="dtype of the KV cache: auto (default), fp8, bfloat16")
+    add("--quantization", metavar="NAME", help="such as fp8, awq or bitsandbytes; a GGUF file type, such as q4_k_m")
+    add("--kv-cache-dtype", help="dtype of the KV cache: auto (default), fp8, bfloat16; of llama.cpp f16, q8_0, q4_0")
+    add("--gpu-layers", "-ngl", type=whole, metavar="N", help="layers on the device, the head included (llama.cpp)")
     add("--block-size", type=whole, metavar="N", help="tokens of a KV cache page (default: the engine's)")
-    add("--enforce-eager", action="store_true", help="capture no CUDA graphs")
+    add("--enforce-eager", action="store_true", help="capture no CUDA graphs; of llama.cpp, use no FlashAttention")
     add(
         "--disable-hybrid-kv-cache-manager",
         action="store_true",

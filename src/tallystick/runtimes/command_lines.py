@@ -35,7 +35,17 @@ _VLLM = {
     "--disable-hybrid-kv-cache-manager": ("hybrid_kv_cache", False),
     "--no-disable-hybrid-kv-cache-manager": ("hybrid_kv_cache", True), "--model": ("source", str),
 }  # fmt: skip
-_ENGINES: dict[str, dict[str, tuple[str, Any]]] = {"vllm": _VLLM}
+_LLAMA_CPP = {
+    "-m": ("source", str), "--model": ("source", str), "-hf": ("source", str), "--hf-repo": ("source", str), "-c": ("max_model_len", int),
+    "--ctx-size": ("max_model_len", int), "-np": ("max_num_seqs", int), "--parallel": ("max_num_seqs", int),
+    "-ub": ("max_num_batched_tokens", int), "--ubatch-size": ("max_num_batched_tokens", int), "-ngl": ("gpu_layers", int),
+    "--gpu-layers": ("gpu_layers", int), "--n-gpu-layers": ("gpu_layers", int), "-ctk": ("kv_cache_dtype", str),
+    "--cache-type-k": ("kv_cache_dtype", str), "-ctv": ("kv_cache_dtype", str), "--cache-type-v": ("kv_cache_dtype", str),
+    "-fa": ("enforce_eager", {"on": False, "off": True, "auto": False, "1": False, "0": True}),
+    "--flash-attn": ("enforce_eager", {"on": False, "off": True, "auto": False, "1": False, "0": True}),
+    "--swa-full": ("hybrid_kv_cache", False),
+}  # fmt: skip
+_ENGINES: dict[str, dict[str, tuple[str, Any]]] = {"vllm": _VLLM, "llama.cpp": _LLAMA_CPP}
 # Options that change the memory, and that no rule here knows.
 _COSTLY = {
     "vllm": (
@@ -43,9 +53,14 @@ _COSTLY = {
         "--limit-mm-per-prompt", "--kv-transfer-config", "--compilation-config", "-O", "--mamba-cache-mode",
         "--num-gpu-blocks-override", "--hf-overrides", "--num-scheduler-steps",
     ),
+    "llama.cpp": (
+        "-md", "--model-draft", "--mmproj", "-ot", "--override-tensor", "--cpu-moe", "-cmoe", "--n-cpu-moe", "-ncmoe", "-sm",
+        "--split-mode", "-ts", "--tensor-split", "--lora", "--no-kv-offload", "-nkvo", "--fit",
+    ),
 }  # fmt: skip
 _STARTS = {
     "vllm": (("vllm", "serve"), ("-m", "vllm.entrypoints.openai.api_server"), ("-m", "vllm.entrypoints.api_server")),
+    "llama.cpp": (("llama-server",), ("llama-cli",), ("llama-simple",)),
 }
 _LENGTH = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([kmgtKMGT]?)")
 _POWERS = " kmgt"
@@ -107,12 +122,16 @@ def _command(words: list[str]) -> tuple[str, list[str]]:
 
 def _value(option: str, text: str, how: Any) -> Any:
     try:
+        if isinstance(how, dict):
+            return how[text.lower()]
         return _length(text) if how == "length" else how(text)
-    except ValueError:
+    except (KeyError, ValueError):
         raise BadInput(f"{option} is {quoted(text)}, expected {_expected(how)}", code="bad-value") from None
 
 
 def _expected(how: Any) -> str:
+    if isinstance(how, dict):
+        return ", ".join(how)
     return {int: "a whole number", float: "a number", "length": "a number such as 32768 or 32k"}[how]
 
 

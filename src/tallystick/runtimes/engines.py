@@ -7,7 +7,7 @@ function of the engine's source; its measured constants name the logs that they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tallystick.core.anatomy import Attending, Recurring
@@ -42,6 +42,11 @@ class Rank(NamedTuple):
     width: int  # bytes of an activation
     first: bool = True  # it holds the token embedding
     last: bool = True  # it holds the head
+    layers: tuple[int, ...] = ()  # bytes of each layer's weights
+    embedding: int = 0  # bytes of the token and position embeddings
+    head: int = 0  # bytes of the head and what else belongs to no layer; of a tied one, a copy
+    fused: bool = False  # queries, keys and values are slices of one tensor
+    tied: bool = False  # the head is the token embedding
 
 
 class Settings(NamedTuple):
@@ -108,6 +113,14 @@ class Engine(Protocol):
     @property
     def padded_vocabulary(self) -> int:
         """Rows of embedding and head are padded to a multiple of this."""
+
+    @property
+    def caches(self) -> Mapping[str, float | None]:
+        """Formats of the KV cache, and bytes of an element; None is as wide as an activation."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether a request may not be longer than the model's positions."""
 
     def release_of(self, version: str | None) -> str:
         """Return the version that is planned: the given one, or the default."""

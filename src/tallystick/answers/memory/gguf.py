@@ -100,7 +100,9 @@ def _part_of(entry: Entry) -> str:
 
 def _mixed(part: str, layer: int, file_type: str, model: _Model) -> str | None:
     """Return the format of a part if it is not the file type's usual one."""
-    if part in ("v", "qkv"):
+    if part == "qkv":
+        return {"q3_k_m": "q4_k", "q3_k_l": "q4_k", "q4_k_m": "q5_k", "q5_k_m": "q6_k"}.get(file_type)
+    if part == "v":
         return _of_values(layer, file_type, model)
     if part == "down":
         return _of_down(model.down[layer], len(model.down), file_type)

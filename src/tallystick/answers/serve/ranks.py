@@ -8,6 +8,7 @@ from typing import Any
 
 from tallystick.answers.memory import model_states
 from tallystick.answers.memory.activations import head_of
+from tallystick.answers.memory.number_formats import bytes_of
 from tallystick.answers.memory.pipeline import Stage, layers_of, of_stage, on_stage, stacked
 from tallystick.answers.memory.sharding import Shards, divided
 from tallystick.core.anatomy import AttentionRun, FeedForward, Routing
@@ -142,7 +143,30 @@ def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed
         width=width,
         first=stage.number == 0,
         last=stage.last,
+        fused=any(what.fused for what in runs if isinstance(what, AttentionRun)),
+        **_by_layer(own, form) if tp == stage.of == 1 else {},
     )
+
+
+def _by_layer(entries: Iterable[Entry], form: str | None) -> dict[str, Any]:
+    """Return the bytes of each layer, of the embeddings, and of all that belongs to no layer."""
+    layers: dict[int, int] = {}
+    embedding = head = 0
+    held = list(entries)
+    for entry in held:
+        one = bytes_of(entry, form)
+        if entry.axes:
+            start, length = int(entry.axes[0].start), int(entry.axes[0].length)
+            for number in range(start, start + length):
+                layers[number] = layers.get(number, 0) + one // length
+        elif entry.role in ("token_embedding", "position_embedding"):
+            embedding += one
+        else:
+            head += one
+    tied = not any(entry.role == "head" and entry.unique for entry in held)
+    copy = sum(bytes_of(entry, form) for entry in held if entry.role == "token_embedding") if tied else 0
+    sizes = tuple(layers[number] for number in sorted(layers))
+    return {"layers": sizes, "embedding": embedding, "head": head + copy, "tied": tied}
 
 
 def _replicated(ledger: Ledger, stage: Stage, tp: int, width: int) -> int:

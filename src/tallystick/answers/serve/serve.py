@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from tallystick.answers.devices import Device
+from tallystick.answers.memory.gguf import FILE_TYPES, as_gguf
 from tallystick.answers.memory.model_states import TRAINED, is_packed
 from tallystick.answers.memory.number_formats import format_named
 from tallystick.answers.serve.ranks import ranks_of, refusal
@@ -16,10 +17,12 @@ from tallystick.core.dtypes import BITS
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.runtimes.engines import Card, Engine, LogLine, Rank, Served, Settings
+from tallystick.runtimes.llama_cpp import LLAMA_CPP
 from tallystick.runtimes.vllm import VLLM
 
-ENGINES: dict[str, Engine] = {one.name: one for one in (VLLM,)}
+ENGINES: dict[str, Engine] = {one.name: one for one in (VLLM, LLAMA_CPP)}
 GIB = 2**30
+MOST_LAYERS = 1_000_000
 UNSTATED = 2048  # tokens of the longest request if the config states none: vllm/config/model.py
 
 # Names of --quantization, and the number format of each. None: as the weights are stored.
@@ -28,7 +31,8 @@ QUANTIZATIONS: dict[str, str | None] = {
     "int8": "int8", "w8a8_int8": "int8", "w8a8_fp8": "fp8", "compressed-tensors": None, "mxfp4": None,
     "modelopt": None, "modelopt_fp4": None, "auto-round": None, "gguf": None,
 }  # fmt: skip
-CACHES = {"auto": None, "bfloat16": 2, "bf16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "float32": 4}
+CACHES = tuple(dict.fromkeys(name for engine in ENGINES.values() for name in engine.caches))
+SHORT = {"bf16": "bfloat16", "fp16": "float16", "half": "float16"}
 
 
 class Explained(NamedTuple):
@@ -135,6 +139,7 @@ class Options:
     hybrid_kv_cache: bool = True
     kv_cache_memory_bytes: int | None = None
     cpu_offload_gb: float = 0
+    gpu_layers: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
 
@@ -143,6 +148,9 @@ class Options:
         for name in (*whole, "kv_cache_memory_bytes", "input_tokens", "output_tokens"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
+        layers = self.gpu_layers
+        if layers is not None and not (isinstance(layers, int) and 0 <= layers <= MOST_LAYERS):
+            raise BadInput(f"gpu_layers is {shown(layers)}, expected layers, such as 20", code="bad-value")
         share = self.gpu_memory_utilization
         if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
             raise BadInput(f"gpu_memory_utilization is {shown(share)}, expected a share such as 0.9", code="bad-value")
@@ -194,6 +202,8 @@ class _Plan:
         """Return the engine's plan for some options."""
         ledger, notes = self.ledger, [*self.ledger.notes, *self.notes(asked)]
         form, computed = self._formats(asked)
+        if self.engine is LLAMA_CPP and form is not None:
+            ledger, form = as_gguf(ledger, form) if form in FILE_TYPES else _in_floats(ledger, form), None
         error = refusal(ledger, asked.tp, self.engine.padded_vocabulary) or self._too_long(asked)
         if not error and asked.pp > 1 and asked.pp > self._layers():
             error = f"ValueError: {self._layers()} layers cannot be divided into {asked.pp} pipeline stages"
@@ -274,6 +284,8 @@ class _Plan:
         given = None if asked.dtype in (None, "auto") else format_named(str(asked.dtype))
         computed = given if given in TRAINED else "bfloat16" if plain == "float32" else plain
         word = asked.quantization
+        if self.engine.name == "llama.cpp":
+            return self._gguf(asked, plain)
         if word is not None and word not in QUANTIZATIONS:
             raise BadInput(
                 f"quantization is {quoted(word)}, expected one of {', '.join(QUANTIZATIONS)}", code="unknown-name"
@@ -283,11 +295,26 @@ class _Plan:
             return QUANTIZATIONS[word], computed
         return (None if packed or computed == own else computed), computed
 
-    def _settings(self, asked: Options, computed: str) -> Settings:
-        if asked.kv_cache_dtype not in CACHES:
+    def _gguf(self, asked: Options, plain: str) -> tuple[str | None, str]:
+        """Return the file type of a GGUF: as named, as the file has it, or the model's 16 bits."""
+        word = asked.quantization or (None if asked.dtype in (None, "auto") else asked.dtype)
+        if self.ledger.filed or is_packed(self.ledger):
+            return None, "float16"
+        word = word or plain
+        named = format_named({"f16": "float16", "f32": "float32"}.get(word.lower(), word))
+        if named not in FILE_TYPES and named not in TRAINED:
             raise BadInput(
-                f"kv_cache_dtype is {quoted(asked.kv_cache_dtype)}, expected one of {', '.join(CACHES)}",
+                f"{quoted(word)} is not a file type of llama.cpp: give one of f16, {', '.join(FILE_TYPES)}",
                 code="unknown-name",
+            )
+        return named, "float16"
+
+    def _settings(self, asked: Options, computed: str) -> Settings:
+        caches, word = self.engine.caches, asked.kv_cache_dtype
+        word = word if word in caches else SHORT.get(word, word)
+        if word not in caches:
+            raise BadInput(
+                f"kv_cache_dtype is {quoted(word)}, expected one of {', '.join(caches)}", code="unknown-name"
             )
         return Settings(
             version=asked.engine_version,
@@ -297,13 +324,14 @@ class _Plan:
             max_num_seqs=asked.max_num_seqs,
             max_num_batched_tokens=asked.max_num_batched_tokens,
             memory_share=asked.gpu_memory_utilization,
-            kv_width=float(CACHES[asked.kv_cache_dtype] or BITS[computed] // 8),
-            kv_dtype=asked.kv_cache_dtype,
+            kv_width=float(caches[word] or BITS[computed] // 8),
+            kv_dtype=word,
             block_size=asked.block_size,
             eager=asked.enforce_eager,
             hybrid=asked.hybrid_kv_cache,
             kv_bytes=asked.kv_cache_memory_bytes,
             offload=int(asked.cpu_offload_gb * GIB),
+            layers_on_device=asked.gpu_layers,
         )
 
     def _length(self, asked: Options) -> int:
@@ -324,7 +352,7 @@ class _Plan:
     def _too_long(self, asked: Options) -> str:
         """Return the error of a request that is longer than the model's positions."""
         most = self._positions()
-        if asked.max_model_len is None or most is None or asked.max_model_len <= most:
+        if not self.engine.strict or asked.max_model_len is None or most is None or asked.max_model_len <= most:
             return ""
         return (
             f"ValueError: User-specified max_model_len ({asked.max_model_len}) is greater than the derived"
@@ -345,6 +373,12 @@ class _Plan:
         return sum(int(one.layers) for one in model.attending) + sum(int(one.layers) for one in model.recurring)
 
 
+def _in_floats(ledger: Ledger, form: str) -> Ledger:
+    """Return a ledger as convert_hf_to_gguf.py writes it: vectors are in float32."""
+    rolled = tuple(entry._replace(dtype=form if len(entry.shape) > 1 else "float32") for entry in ledger.rolled)
+    return replace(ledger, rolled=rolled)
+
+
 def _lacks(served: Served) -> tuple[str, ...]:
     return (f"the longest request that fits: {served.longest:,} tokens",) if served.longest else ()
 
@@ -361,25 +395,44 @@ def _shorter(asked: Options, answer: Serve) -> dict[str, Any] | None:
 
 
 def _fewer_requests(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    if answer.engine == "llama.cpp":
+        return None
     most = int(answer.options.get("max_num_seqs", 0))
     fewer = max(min(int(answer.max_concurrency) + 1 if answer.starts else 64, 256), 8)
     return {"max_num_seqs": fewer} if fewer < most else None
 
 
 def _more_memory(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    if answer.engine == "llama.cpp":
+        return None
     return {"gpu_memory_utilization": 0.95} if (asked.gpu_memory_utilization or 0.9) < 0.95 else None
 
 
 def _eight_bit_cache(asked: Options, answer: Serve) -> dict[str, Any] | None:
-    return {"kv_cache_dtype": "fp8"} if CACHES.get(asked.kv_cache_dtype) != 1 else None
+    if answer.engine == "llama.cpp":
+        return {"kv_cache_dtype": "q8_0"} if asked.kv_cache_dtype == "auto" else None
+    return {"kv_cache_dtype": "fp8"} if asked.kv_cache_dtype == "auto" else None
 
 
 def _eight_bit(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    if answer.engine == "llama.cpp":
+        return {"quantization": "q4_k_m"} if asked.quantization in (None, "f16", "q8_0") else None
     return {"quantization": "fp8"} if asked.quantization is None else None
 
 
 def _more_ranks(asked: Options, answer: Serve) -> dict[str, Any] | None:
-    return {"tp": 2 * asked.tp} if asked.tp < 64 else None
+    return {"tp": 2 * asked.tp} if asked.tp < 64 and answer.engine != "llama.cpp" else None
+
+
+def _fewer_layers(asked: Options, answer: Serve) -> dict[str, Any] | None:
+    """Return the most layers of llama.cpp that the device holds, by the average of its layers."""
+    layers = answer.options.get("gpu_layers", 0)
+    if answer.starts or answer.engine != "llama.cpp" or not layers:
+        return None
+    free = answer.device.memory - answer.activations_bytes - answer.other_bytes
+    each = (answer.weights_bytes + answer.kv_cache_bytes) / layers
+    most = min(int(free / each), layers - 1) - 1
+    return {"gpu_layers": most} if most > 0 else None
 
 
 # Cheapest first.
@@ -390,4 +443,5 @@ _CHANGES: tuple[tuple[str, _Changed], ...] = (
     ("--kv-cache-dtype {kv_cache_dtype}", _eight_bit_cache),
     ("--quantization {quantization}", _eight_bit),
     ("--tensor-parallel-size {tp}", _more_ranks),
+    ("--gpu-layers {gpu_layers}", _fewer_layers),
 )

@@ -17,6 +17,10 @@ from tallystick.runtimes.vllm.versions import NEWEST_JUDGED, Release, release_of
 WORKER = "vllm/v1/worker/gpu_worker.py"
 LARGE = 70 * GIB  # devices of at least this memory, A100 excepted, get the larger defaults
 DEFAULTS = "vllm/engine/arg_utils.py get_batch_defaults"
+# Formats of --kv-cache-dtype, and bytes of an element; None is the model's dtype.
+CACHES: dict[str, float | None] = {
+    "auto": None, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "float32": 4,
+}  # fmt: skip
 LONGEST_GRAPH = 512  # tokens of the largest captured batch
 
 
@@ -25,6 +29,8 @@ class Vllm:
 
     name = "vllm"
     padded_vocabulary = profile.PADDED_VOCABULARY
+    caches = CACHES
+    strict = True
 
     def release_of(self, version: str | None) -> str:
         """Return the release whose constants serve a version."""

@@ -1,0 +1,103 @@
+"""llama.cpp's buffers, judged by its logs: `tests/support/engine_logs.py` says which rows judge."""
+
+import re
+
+import pytest
+
+import tallystick
+from engine_logs import judged, rows
+from tallystick import BadInput
+
+ROWS = rows("llama_cpp")
+MIB = 2**20
+ROUNDED = 0.025 * MIB  # of a number in the log, and small tensors of an output buffer
+
+
+def planned(source="llama-3.1-8b", device="80GB", **options):
+    return tallystick.serve(source, engine="llama.cpp", device=device, **{"max_model_len": 8192, **options})
+
+
+def size(answer, label):
+    return sum(map(float, re.findall(rf"{label} = +([\d.]+) MiB", "\n".join(answer.lines))))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"line{row.number}")
+def test_buffers_are_those_of_the_log(row):
+    for one in judged(row):
+        near = abs(one.error) <= 0.01 or abs(one.ours - one.theirs) <= ROUNDED
+        assert near, f"{row.model}: {one.what} {one.ours / MIB:.2f}, the log has {one.theirs / MIB:.2f} MiB"
+
+
+def test_the_rows_are_many_and_of_many_models():
+    assert len(ROWS) >= 28
+    assert sum(row.judges for row in ROWS) >= 19
+    assert {row.preset for row in ROWS if not row.judges} == {"pythia-2.8b", "llama-3.1-8b", "gpt-oss-20b"}
+
+
+def test_layers_on_the_host_leave_the_device():
+    whole, half, none = (planned(quantization="q4_0", gpu_layers=layers) for layers in (33, 16, 0))
+    assert planned(quantization="q4_0").lines == whole.lines
+    assert half.weights_bytes < 0.5 * whole.weights_bytes
+    assert half.kv_cache_bytes * 2 == whole.kv_cache_bytes
+    assert size(half, "CPU KV buffer size") == size(half, "CUDA0 KV buffer size") == 512
+    assert none.weights_bytes == none.kv_cache_bytes == none.activations_bytes == 0
+    total = size(whole, "CUDA0 model buffer size") + size(whole, "CPU_Mapped model buffer size")
+    assert size(none, "CPU_Mapped model buffer size") == pytest.approx(total, abs=0.02)
+
+
+def test_a_tied_head_is_a_copy_on_the_device():
+    answer = planned("qwen3-0.6b", quantization="q8_0", max_model_len=1024)
+    assert size(answer, "CPU_Mapped model buffer size") == round(151936 * 1024 * 34 / 32 / MIB, 2)
+    assert planned("qwen3-0.6b", quantization="q8_0", max_model_len=1024, gpu_layers=28).weights_bytes < (
+        answer.weights_bytes - 150 * MIB
+    )
+
+
+def test_a_context_is_a_multiple_of_256_and_shared():
+    answer = planned(max_model_len=1000, max_num_seqs=4, input_tokens=200, output_tokens=50)
+    assert answer.kv_cache_tokens == 1024
+    assert answer.requests == 4
+    assert planned(max_model_len=1000, max_num_seqs=8, input_tokens=200, output_tokens=50).requests == 4
+
+
+def test_windows_keep_a_step_more_unless_asked_for_all():
+    answer = planned("gemma-3-12b", max_model_len=32768)
+    assert size(answer, "CUDA0 KV buffer size") == (8 * 32768 + 40 * (1024 + 512)) * 8192 / MIB
+    whole = planned("gemma-3-12b", max_model_len=32768, hybrid_kv_cache=False)
+    assert size(whole, "CUDA0 KV buffer size") == 48 * 32768 * 8192 / MIB
+
+
+def test_scores_count_without_flash_attention():
+    assert planned(enforce_eager=True, max_model_len=32768).activations_bytes > 4 * planned().activations_bytes
+
+
+def test_a_context_longer_than_the_models_is_allowed():
+    assert planned("qwen3-8b", max_model_len=131072, quantization="q4_k_m", device="80GB").starts
+
+
+def test_what_does_not_fit_advises_what_does():
+    answer = planned("llama-3.1-8b", "8GB", quantization="q8_0", max_model_len=16384)
+    assert not answer.starts
+    assert answer.lines[-1].startswith("error: failed to allocate CUDA0 buffer")
+    advised = {change.flags.split()[0]: change.flags.split()[1] for change in answer.changes}
+    assert {"--gpu-layers", "--quantization"} <= advised.keys()
+    fewer = planned(
+        "llama-3.1-8b", "8GB", quantization="q8_0", max_model_len=16384, gpu_layers=int(advised["--gpu-layers"])
+    )
+    assert fewer.starts
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tp": 2}, "llama.cpp is planned on one device"),
+        ({"quantization": "awq"}, "unknown number format 'awq'"),
+        ({"quantization": "int4"}, "'int4' is not a file type of llama.cpp: give one of f16, q2_k"),
+        ({"kv_cache_dtype": "fp8"}, "kv_cache_dtype is 'fp8', expected one of auto, f16"),
+        ({"gpu_layers": -1}, "gpu_layers is -1, expected layers, such as 20"),
+    ],
+)
+def test_bad_options_are_named(options, said):
+    with pytest.raises(BadInput) as refused:
+        planned(**options)
+    assert said in str(refused.value)
