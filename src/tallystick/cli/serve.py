@@ -28,7 +28,7 @@ examples:
   tallystick serve llama-3.1-8b --device h100 --max-model-len 8k
   tallystick serve qwen3-32b --device h100 --tp 2 --kv-cache-dtype fp8
   tallystick serve gpt-oss-20b --device l40s --input 4k --output 1k --explain
-  tallystick serve qwen3-8b --engine llama.cpp --device 12GB --quantization q4_k_m
+  tallystick serve qwen3-8b --engine llama.cpp --device 12GB --dtype q4_k_m
   tallystick serve --device l40s -- vllm serve Qwen/Qwen3-8B -tp 2
 """
 _MISSING = ("not-found", "unreachable", "missing-package")

@@ -272,7 +272,7 @@ class _Plan:
             whose = "the engine's" if self._positions() is None else "the config's"
             yield f"assumed {whose} longest sequence, {self._length(asked):,} tokens; change it with --max-model-len"
         word = asked.quantization
-        if word is not None and QUANTIZATIONS.get(word) is None and not is_packed(self.ledger):
+        if word is not None and QUANTIZATIONS.get(word, "") is None and not is_packed(self.ledger):
             yield f"{word} quantises as the checkpoint says: {self.ledger.source} is counted as it is stored"
         if asked.tp > 1 and any(one.heads.latent is not None for one in model.attending):
             yield "each tensor-parallel rank holds the whole latent KV cache"

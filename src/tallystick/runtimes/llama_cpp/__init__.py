@@ -70,7 +70,7 @@ class LlamaCpp:
             lines=(*lines, LogLine(error, "", "ggml/src/ggml-backend.cpp")) if error else lines,
             error=error,
             longest=_longest(rank, settings, card, buffers) if error else buffers.context,
-            limits=(f"n_ctx: {buffers.context:,} tokens, shared by {buffers.requests} slots",),
+            limits=(f"n_ctx: {buffers.context:,} tokens, shared by all slots ({buffers.requests})",),
             notes=_notes(buffers, settings),
         )
 
