@@ -242,7 +242,7 @@ def serve(
 
     Args:
         source: as for `count`.
-        engine: ``"vllm"`` or ``"llama.cpp"``.
+        engine: ``"vllm"``, ``"sglang"`` or ``"llama.cpp"``.
         device: one of the devices, as for `memory`; every rank has one.
         engine_version: such as ``"0.19"``; by default the newest that public logs judge.
         part: as for `count`.
@@ -257,7 +257,8 @@ def serve(
             context that all requests share.
         max_num_seqs: most requests at the same time; None is the engine's default for the device.
         max_num_batched_tokens: most tokens of a step; None is the engine's default.
-        gpu_memory_utilization: share of the device for the engine; None is its default.
+        gpu_memory_utilization: share of the device for the engine; None is its default. For SGLang
+            its static share, of the memory that is free before the weights are loaded.
         block_size: tokens of a KV cache page; None is the engine's default.
         enforce_eager: capture no CUDA graphs; for llama.cpp no FlashAttention.
         hybrid_kv_cache: whether windows free the pages that they left.

@@ -56,6 +56,16 @@ def test_a_pasted_line_of_llama_cpp(line, options):
     assert (found.engine, found.source, found.options) == ("llama.cpp", "qwen3.gguf", options)
 
 
+def test_a_pasted_line_of_sglang():
+    line = (
+        "python3 -m sglang.launch_server --model-path org/name --tp 4 --mem-fraction-static 0.93 --context-length 8192"
+    )
+    found = pasted(shlex.split(line))
+    assert (found.engine, found.source) == ("sglang", "org/name")
+    assert found.options == {"tp": 4, "gpu_memory_utilization": 0.93, "max_model_len": 8192}
+    assert pasted(["sglang", "serve", "--model-path", "org/name", "--dp", "2"]).unmodelled == ("--dp",)
+
+
 def test_what_is_not_modelled_is_named():
     found = pasted(["vllm", "serve", "org/name", "--speculative-config", '{"model": "m"}', "--enable-lora"])
     assert found.unmodelled == ("--speculative-config", "--enable-lora")

@@ -14,7 +14,7 @@ GROUPS = {
     "Plan": {
         "memory": "memory needed for inference or training",
         "fit": "will it fit on this GPU, and if not, what would help",
-        "serve": "will vLLM or llama.cpp start, and how many requests fit",
+        "serve": "will an engine (vLLM, SGLang, llama.cpp) start with it",
         "compute": "FLOPs per component, GPU-hours and training time",
     },
     "Ties": {

@@ -48,7 +48,7 @@ def add(commands: Any) -> None:
     )
     add_part(command)
     add = command.add_argument
-    add("--engine", help="vllm (default) or llama.cpp")
+    add("--engine", help="vllm (default), sglang or llama.cpp")
     add("--engine-version", metavar="N", help="such as 0.19; engines hold other bytes in other versions")
     add("--device", metavar="NAME", help=f"one of the devices (required): {DEVICE_HELP}")
     add("--tp", "--tensor-parallel-size", dest="tp", type=whole, metavar="N", help="tensor-parallel size")

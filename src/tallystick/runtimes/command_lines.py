@@ -35,6 +35,15 @@ _VLLM = {
     "--disable-hybrid-kv-cache-manager": ("hybrid_kv_cache", False),
     "--no-disable-hybrid-kv-cache-manager": ("hybrid_kv_cache", True), "--model": ("source", str),
 }  # fmt: skip
+_SGLANG = {
+    "--model-path": ("source", str), "--model": ("source", str), "--tp": ("tp", int), "--tp-size": ("tp", int),
+    "--tensor-parallel-size": ("tp", int), "--pp-size": ("pp", int), "--pipeline-parallel-size": ("pp", int),
+    "--context-length": ("max_model_len", int), "--max-running-requests": ("max_num_seqs", int),
+    "--chunked-prefill-size": ("max_num_batched_tokens", int), "--mem-fraction-static": ("gpu_memory_utilization", float),
+    "--kv-cache-dtype": ("kv_cache_dtype", str), "--quantization": ("quantization", str), "--dtype": ("dtype", str),
+    "--page-size": ("block_size", int), "--disable-cuda-graph": ("enforce_eager", True),
+    "--cpu-offload-gb": ("cpu_offload_gb", float),
+}  # fmt: skip
 _LLAMA_CPP = {
     "-m": ("source", str), "--model": ("source", str), "-hf": ("source", str), "--hf-repo": ("source", str), "-c": ("max_model_len", int),
     "--ctx-size": ("max_model_len", int), "-np": ("max_num_seqs", int), "--parallel": ("max_num_seqs", int),
@@ -45,13 +54,18 @@ _LLAMA_CPP = {
     "--flash-attn": ("enforce_eager", {"on": False, "off": True, "auto": False, "1": False, "0": True}),
     "--swa-full": ("hybrid_kv_cache", False),
 }  # fmt: skip
-_ENGINES: dict[str, dict[str, tuple[str, Any]]] = {"vllm": _VLLM, "llama.cpp": _LLAMA_CPP}
+_ENGINES: dict[str, dict[str, tuple[str, Any]]] = {"vllm": _VLLM, "sglang": _SGLANG, "llama.cpp": _LLAMA_CPP}
 # Options that change the memory, and that no rule here knows.
 _COSTLY = {
     "vllm": (
         "--speculative-config", "--enable-lora", "--data-parallel-size", "--decode-context-parallel-size",
         "--limit-mm-per-prompt", "--kv-transfer-config", "--compilation-config", "-O", "--mamba-cache-mode",
         "--num-gpu-blocks-override", "--hf-overrides", "--num-scheduler-steps",
+    ),
+    "sglang": (
+        "--speculative-algorithm", "--speculative-draft-model-path", "--enable-dp-attention", "--dp", "--dp-size",
+        "--data-parallel-size", "--lora-paths", "--enable-lora", "--max-total-tokens", "--swa-full-tokens-ratio",
+        "--cuda-graph-max-bs", "--ep", "--ep-size", "--enable-hierarchical-cache",
     ),
     "llama.cpp": (
         "-md", "--model-draft", "--mmproj", "-ot", "--override-tensor", "--cpu-moe", "-cmoe", "--n-cpu-moe", "-ncmoe", "-sm",
@@ -60,6 +74,7 @@ _COSTLY = {
 }  # fmt: skip
 _STARTS = {
     "vllm": (("vllm", "serve"), ("-m", "vllm.entrypoints.openai.api_server"), ("-m", "vllm.entrypoints.api_server")),
+    "sglang": (("-m", "sglang.launch_server"), ("sglang", "serve")),
     "llama.cpp": (("llama-server",), ("llama-cli",), ("llama-simple",)),
 }
 _LENGTH = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([kmgtKMGT]?)")

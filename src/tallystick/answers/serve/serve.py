@@ -18,9 +18,10 @@ from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.runtimes.engines import Card, Engine, LogLine, Rank, Served, Settings
 from tallystick.runtimes.llama_cpp import LLAMA_CPP
+from tallystick.runtimes.sglang import SGLANG
 from tallystick.runtimes.vllm import VLLM
 
-ENGINES: dict[str, Engine] = {one.name: one for one in (VLLM, LLAMA_CPP)}
+ENGINES: dict[str, Engine] = {one.name: one for one in (VLLM, SGLANG, LLAMA_CPP)}
 GIB = 2**30
 MOST_LAYERS = 1_000_000
 UNSTATED = 2048  # tokens of the longest request if the config states none: vllm/config/model.py
