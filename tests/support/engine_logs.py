@@ -36,7 +36,7 @@ class Row(NamedTuple):
     model: str
     preset: str
     overrides: dict
-    memory_gib: float
+    device: str  # its name, or its memory as torch counted it
     command: str
     starts: bool | None  # None: it was stopped by something that is no matter of memory, or not published
     said: dict  # what the log said: bytes, tokens, requests
@@ -77,7 +77,7 @@ def _row(number, engine, cells):
     overrides = dict(word.split("=") for word in cells["overrides"].split())
     return Row(
         number, engine, cells["split"], cells["source"], cells["version"], cells["model"], cells["preset"],
-        {key: int(value) for key, value in overrides.items()}, float(cells["memory_gib"]), cells["command"],
+        {key: int(value) for key, value in overrides.items()}, cells["device"], cells["command"],
         {"yes": True, "no": False}.get(cells["starts"]), said,
     )  # fmt: skip
 
@@ -93,9 +93,7 @@ def plan(row):
     if row.engine == "llama_cpp":  # the file's name ends with its type
         line.options["quantization"] = line.source.removesuffix(".gguf").rpartition("-")[2]
     ledger = _ledger(row.preset, tuple(row.overrides.items()))
-    return tallystick.serve(
-        ledger, engine=line.engine, device=f"{row.memory_gib}GiB", engine_version=row.version, **line.options
-    )
+    return tallystick.serve(ledger, engine=line.engine, device=row.device, engine_version=row.version, **line.options)
 
 
 OURS = {
