@@ -126,7 +126,12 @@ def _in_a_process(words: list[str], folder: Path) -> tuple[int, str, str]:
     ours, its = os.openpty()
     termios.tcsetwinsize(its, (24, WIDTH))
     process = subprocess.Popen(  # noqa: S603 - our own command
-        [sys.executable, "-m", "tallystick", *words], cwd=folder, stdout=its, stderr=subprocess.PIPE, encoding="utf-8"
+        [sys.executable, "-m", "tallystick", *words],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": str(WIDTH), "TERM": "xterm-256color"},
+        stdout=its,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
     )
     os.close(its)
     out = bytearray()
