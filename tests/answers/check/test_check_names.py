@@ -44,3 +44,7 @@ def test_the_shared_expert_has_a_name_of_its_own():
 def test_the_exact_number_of_a_total_is_claimed_rather_than_its_rounding():
     answer = tallystick.check("Rows: 2 × 3 = 6\ntotal ≈ 6,738,415,616 ≈ 6.74B\n", against="llama-2-7b")
     assert answer.total_claimed == 6_738_415_616
+
+
+def test_a_vague_number_has_the_name_of_its_label():
+    assert named("| FFNN of each block | 8 × 768² ≈ 4.7M |", "gpt2") == "MLP of one layer, without biases"

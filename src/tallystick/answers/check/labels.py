@@ -26,7 +26,7 @@ _WORDS = tuple(
         ("k", r"\b(w_?k|k_proj|keys?|k)\b"),
         ("v", r"\b(w_?v|v_proj|values?|v)\b(?! embed)"),
         ("o", r"\b(w_?o|w_?out|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|attproj\w*)\b|^\W*(?:\S+\W+)?output\W*$"),
-        ("mlp", r"\b(mlp|ffn?|feed.?forward|ff|position.?wise|fc|fully|(?:swi|ge|re)?glu|fc(?:w|b|proj\w*))\b|c_fc|_fc\b"),
+        ("mlp", r"\b(mlp|ffn{0,2}|feed.?forward|ff|position.?wise|fc|fully|(?:swi|ge|re)?glu|fc(?:w|b|proj\w*))\b|c_fc|_fc\b"),
         ("gate", r"\b(w?gate\w*|w_?1)\b"),
         ("up", r"\b(w?up\w*|fc[wb]?|expan\w+|c_fc|fc_?1|first|hidden layer|w_?3|h_to_4h)\b"),
         ("down", r"\b(w?down\w*|fc_?proj\w*|contract\w*|mlp.c_proj|fc_?2|second|w_?2|4h_to_h)\b"),
