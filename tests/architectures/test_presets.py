@@ -157,6 +157,19 @@ ROUNDED = {
     "deepseek-v4-pro": ("1600", "49"),
     "kimi-k2": ("1000", "32"),
     "devstral-small-2-24b": ("24", "24"),
+    # Brown et al. 2020, table 2.1. Devlin et al. 2018, section 3, with a pooler and no head.
+    "gpt3-125m": ("0.125", "0.125"),
+    "gpt3-350m": ("0.350", "0.350"),
+    "gpt3-760m": ("0.760", "0.760"),
+    "gpt3-1.3b": ("1.3", "1.3"),
+    "gpt3-2.7b": ("2.7", "2.7"),
+    "gpt3-6.7b": ("6.7", "6.7"),
+    "gpt3-13b": ("13.0", "13.0"),
+    "gpt3-175b": ("175.0", "175.0"),
+    "bert-base-uncased": ("0.110", "0.110"),
+    "bert-base-cased": ("0.110", "0.110"),
+    "bert-large-uncased": ("0.340", "0.340"),
+    "bert-large-cased": ("0.340", "0.340"),
 }
 
 # Bytes of the published files: total_size in the index of the safetensors, or as many in quotations
@@ -208,6 +221,11 @@ ABOUT = {
 
 # Published rounded: table 1 of the PaLM paper, in billions.
 PALM = {"palm-8b": "8.63", "palm-62b": "62.50", "palm-540b": "540.35"}
+# Rae et al. 2021, table 1, and Hoffmann et al. 2022, table 4, each rounded as there.
+DEEPMIND = {
+    "gopher-44m": "44M", "gopher-117m": "117M", "gopher-417m": "417M", "gopher-1.4b": "1.4B", "gopher-7.1b": "7.1B",
+    "gopher-280b": "280B", "chinchilla-70b": "70B",
+}  # fmt: skip
 
 
 def count(name: str) -> Ledger:
@@ -216,8 +234,8 @@ def count(name: str) -> Ledger:
 
 def test_every_preset_has_a_published_count():
     taught = {name for name, values in PRESETS.items() if values["model_type"] in architectures.TEACHING}
-    assert set(PRESETS) - taught == set(PUBLISHED) | set(ROUNDED) | set(
-        PALM
+    assert set(PRESETS) - taught == set(PUBLISHED) | set(ROUNDED) | set(PALM) | set(
+        DEEPMIND
     )  # those are worked out by hand in test_teaching.py
 
 
@@ -231,6 +249,13 @@ def test_published_count(name: str):
 @pytest.mark.parametrize("name", PALM)
 def test_palm_rounds_to_table_1(name: str):
     assert f"{count(name).total / 1e9:.2f}" == PALM[name]
+
+
+@pytest.mark.parametrize("name", DEEPMIND)
+def test_gopher_and_chinchilla_round_to_their_tables(name: str):
+    published = DEEPMIND[name]
+    millions, places = (1e6, 0) if published.endswith("M") else (1e9, len(published.partition(".")[2][:-1]))
+    assert f"{count(name).total / millions:.{places}f}{published[-1]}" == published
 
 
 def test_palm_with_norm_scales_would_not_round_to_table_1():
@@ -356,7 +381,7 @@ def test_a_preset_says_all_that_an_answer_reads(name: str):
         missing = [key for key in missing if key != "layer_types"]
     assert missing == []
     assert any(key in text for key in POSITIONS)
-    assert "dtype" in {**values, **text}
+    assert "dtype" in {**values, **text} or RELEASES[name].family == "GPT-3"  # whose paper states none
 
 
 @pytest.mark.parametrize("name", PRESETS)

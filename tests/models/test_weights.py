@@ -321,3 +321,11 @@ def test_loading_takes_hardly_more_than_the_weights(tmp_path, settings, dtype, m
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < most
+
+
+def test_the_configs_key_ties_as_tie_does(tied_llama):
+    decoder = load_pretrained(tied_llama, tie_word_embeddings=False)
+    assert decoder.head.weight is not decoder.embedding.weight
+    assert load_pretrained(tied_llama, tie=False, tie_word_embeddings=False).config.tied is False
+    with pytest.raises(BadInput, match="tie is True, but tie_word_embeddings is False: give one of them"):
+        load_pretrained(tied_llama, tie=True, tie_word_embeddings=False)

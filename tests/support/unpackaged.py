@@ -145,6 +145,7 @@ INTERNLM2_20B = {
 # A line for each type.
 UNPACKAGED: dict[str, Unpackaged] = {
     "palm": Unpackaged({"d_model": 8, "n_layers": 1, "n_heads": 2}),
+    "gopher": Unpackaged({"d_model": 8, "n_layers": 1, "n_heads": 2, "kv_size": 4}),
     "book_gpt": Unpackaged(
         SHORT_BOOK,
         [

@@ -99,3 +99,30 @@ def test_muon_steps_the_matrices_of_the_layers_and_adamw_the_rest():
     assert all(one.ndim == 2 for group in muon.param_groups for one in group["params"])
     assert adamw.defaults["fused"]
     assert {group["weight_decay"] for group in muon.param_groups} == {0.1}
+
+
+def as_in_nanogpt(model):
+    """The rule of nanoGPT's `configure_optimizers`: each Parameter once, by its dimensions."""
+    named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    return {name for name, parameter in named.items() if parameter.dim() >= 2}
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen3"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_decay_as_in_nanogpt(kind, tied):
+    decoder = decoder_of(kind, tied=tied)
+    groups = optimizer_groups(decoder, 0.1, decay="nanogpt")
+    assert {*groups.decayed, *groups.vocabulary} == as_in_nanogpt(decoder)
+    rates = {id(one): group["weight_decay"] for group in groups.lists() for one in group["params"]}
+    assert rates == {id(one): 0.1 if one.dim() >= 2 else 0.0 for one in decoder.parameters()}
+
+
+def test_the_default_differs_from_nanogpt_in_the_positions_alone():
+    groups = optimizer_groups(decoder_of("gpt2"), 0.1)
+    assert as_in_nanogpt(decoder_of("gpt2")) - {*groups.decayed, *groups.vocabulary} == {"positions.weight"}
+    assert optimizer_groups(decoder_of("gpt2"), 0.1, decay="nanogpt").summary()[2].startswith("biases, norms: ")
+
+
+def test_another_rule_of_decay_is_refused():
+    with pytest.raises(BadInput, match="decay is 'nanochat', expected roles or nanogpt"):
+        optimizer_groups(decoder_of("gpt2"), 0.1, decay="nanochat")

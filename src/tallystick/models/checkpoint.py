@@ -33,6 +33,7 @@ def load_pretrained(
     *,
     dropout: float | None = None,
     tie: bool | None = None,
+    tie_word_embeddings: bool | None = None,
     dtype: torch.dtype | str | None = None,
     device: torch.device | str = "cpu",
     check_finite: bool = False,
@@ -50,6 +51,7 @@ def load_pretrained(
         tie: True ties the head to the embedding and ignores a stored head. False gives the
             head its own weight, a copy of the embedding if none is stored. None follows the
             config.
+        tie_word_embeddings: the config's name for `tie`; give one of the two.
         dtype: such as ``torch.bfloat16`` or ``"bfloat16"``; None keeps the checkpoint's.
         device: device of the decoder.
         check_finite: whether to read all values, and to refuse NaN and infinity by the names
@@ -59,7 +61,8 @@ def load_pretrained(
         The decoder, with tied weights as one Parameter.
 
     Raises:
-        BadInput: if something cannot be read or does not fit.
+        BadInput: if something cannot be read or does not fit, or `tie` contradicts
+            `tie_word_embeddings`.
 
     >>> import tempfile
     >>> from tallystick.models import save_pretrained
@@ -72,6 +75,7 @@ def load_pretrained(
     >>> torch.equal(loaded.embedding.weight, decoder.embedding.weight)
     True
     """
+    tie = _one_of(tie, tie_word_embeddings)
     path = locate_weights(source)
     config, held = _read(path)
     decoder = assembled(
@@ -86,6 +90,15 @@ def load_pretrained(
     if dropout is not None:
         set_dropout(decoder, dropout)
     return decoder
+
+
+def _one_of(tie: bool | None, tie_word_embeddings: bool | None) -> bool | None:
+    if tie is not None and tie_word_embeddings is not None and tie != tie_word_embeddings:
+        raise BadInput(
+            f"tie is {tie}, but tie_word_embeddings is {tie_word_embeddings}: give one of them",
+            code="conflicting-options",
+        )
+    return tie_word_embeddings if tie is None else tie
 
 
 def _read(path: Path) -> tuple[DecoderConfig, Mapping[str, Held]]:

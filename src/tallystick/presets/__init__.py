@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tallystick.presets import (
+    bert,
+    deepmind,
     deepseek,
     eleuther,
     gemma,
@@ -32,7 +34,7 @@ class Release(NamedTuple):
 
 
 _FAMILIES = (
-    gpt, llama, mistral, qwen, gemma, phi, eleuther, opt_bloom_falcon, olmo, more, deepseek, teaching,
+    gpt, bert, deepmind, llama, mistral, qwen, gemma, phi, eleuther, opt_bloom_falcon, olmo, more, deepseek, teaching,
 )  # fmt: skip
 
 PRESETS: dict[str, dict[str, Any]] = {}

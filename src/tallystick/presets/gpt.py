@@ -1,4 +1,4 @@
-"""OpenAI's GPT-2 and gpt-oss, and Google's PaLM, which has no public checkpoint."""
+"""OpenAI's GPT-2, GPT-3 and gpt-oss; Google's PaLM. GPT-3 and PaLM have no public checkpoint."""
 
 from __future__ import annotations
 
@@ -20,6 +20,30 @@ _GPT2: Models = {
     "gpt2-medium": ("2019-05", _gpt2(1024, 24, 16)),
     "gpt2-large": ("2019-08", _gpt2(1280, 36, 20)),
     "gpt2-xl": ("2019-11", _gpt2(1600, 48, 25)),
+}
+
+
+def _gpt3(d: int, layers: int, heads: int) -> Values:
+    """GPT-2's blocks and tokenizer with 2,048 positions; the paper states no dtype."""
+    return {
+        "model_type": "gpt2", "vocab_size": 50257, "n_positions": 2048, "n_embd": d, "n_layer": layers, "n_head": heads,
+        "tie_word_embeddings": True,
+    }  # fmt: skip
+
+
+# Brown et al. 2020, "Language Models are Few-Shot Learners", table 2.1, and section 2.1 for GPT-2's
+# architecture: sparse attention has the same weights. Two rows of the table contradict themselves:
+# 24 heads of 128 are not a width of 2,048, nor are 40 of 128 one of 5,140. Here heads × 128 is the
+# width: 16 heads, and 5,120.
+_GPT3: Models = {
+    "gpt3-125m": ("2020-05", _gpt3(768, 12, 12)),
+    "gpt3-350m": ("2020-05", _gpt3(1024, 24, 16)),
+    "gpt3-760m": ("2020-05", _gpt3(1536, 24, 16)),
+    "gpt3-1.3b": ("2020-05", _gpt3(2048, 24, 16)),
+    "gpt3-2.7b": ("2020-05", _gpt3(2560, 32, 32)),
+    "gpt3-6.7b": ("2020-05", _gpt3(4096, 32, 32)),
+    "gpt3-13b": ("2020-05", _gpt3(5120, 40, 40)),
+    "gpt3-175b": ("2020-05", _gpt3(12288, 96, 96)),
 }
 
 
@@ -56,4 +80,4 @@ _PALM: Models = {
     "palm-540b": ("2022-04", _palm(18432, 118, 48)),
 }
 
-FAMILIES = {"GPT-2": _GPT2, "gpt-oss": _OSS, "PaLM": _PALM}
+FAMILIES = {"GPT-2": _GPT2, "GPT-3": _GPT3, "gpt-oss": _OSS, "PaLM": _PALM}
