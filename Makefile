@@ -76,6 +76,7 @@ site: docs
 outputs: .venv/ready
 	$(BIN)/python docs/site/outputs.py README.md $(wildcard docs/*.md docs/*/*.md docs/*/*.ipynb)
 	$(BIN)/python docs/site/terminal.py docs/terminal.svg docs/terminal-dark.svg
+	$(BIN)/python docs/site/tied_presets.py docs/tied-presets.md
 
 # The file tree in CONTRIBUTING.md, from the first line of each file.
 tree: .venv/ready
