@@ -60,7 +60,7 @@ def _run(answer: Experiment, command: str, made_with: str) -> list[str]:
         "- **tied**: embedding and head are one matrix.\n"
         "- **untied**: two matrices, all else equal. Equal steps are equal FLOPs: a lookup costs none.\n"
         "- **untied, smaller**: shrunk to the tied one's parameters, in equal steps.\n"
-        "- **untied, smaller, longer**: the same in equal FLOPs, hence in more steps.",
+        "- **untied, smaller, longer**: the same in equal FLOPs, hence in more steps and on more text.",
         f"All read the same text in the same order: {config.steps:,} steps of {config.batch} × {config.sequence} tokens"
         f" ({config.steps * tokens:,} in total), from {_counted(seeds, 'seed')}, {config.seed} to"
         f" {config.seed + seeds - 1}. The seed sets the initial weights and the order. Each variant runs at its own best"

@@ -43,7 +43,7 @@ def claims(answer: Experiment) -> list[str]:
     sized = [one.variants[2].beyond(one.variants[0]) for one in compared]
     return [
         "**Tying trains slightly better in equal steps** (the lecture, after Press and Wolf)."
-        f" {_sides(compared, equal)} In equal parameters: {_lower(_sides(compared, sized))} Press and Wolf trained LSTMs on"
+        f" In equal steps and FLOPs {_sides(compared, equal)} In equal parameters {_sides(compared, sized)} Press and Wolf trained LSTMs on"
         " words, for many passes over one text, where fewer parameters overfit less. Here no run is long enough for that.",
         _shared(compared),
         f"**The tied matrix is like the untied head, and less like the untied embedding** ({PRESS_WOLF}, section 4)."
@@ -75,16 +75,12 @@ def _sides(compared: Sequence[Comparison], gaps: Sequence[Mean]) -> str:
         kind = verdict(gap) if isfinite(gap.half) else "one seed, no interval"
         sides.setdefault(kind, []).append(f"{one.share:.0%} ({signed(gap)})")
     words = {
-        "tied better": "The tied decoder ends better",
-        "tied worse": "The tied decoder ends worse",
-        "no clear difference": "There is no clear difference",
-        "one seed, no interval": "One seed shows no interval",
+        "tied better": "the tied decoder ends better",
+        "tied worse": "the tied decoder ends worse",
+        "no clear difference": "there is no clear difference",
+        "one seed, no interval": "one seed shows no interval",
     }
     return "; ".join(f"{words[kind]} with the embedding at {', '.join(where)}" for kind, where in sides.items()) + "."
-
-
-def _lower(text: str) -> str:
-    return text[0].lower() + text[1:].replace("; The", "; the")
 
 
 def _shared(compared: Sequence[Comparison]) -> str:
