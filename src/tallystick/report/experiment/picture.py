@@ -103,7 +103,7 @@ def _neighbourhoods(panel: Any, answer: Experiment) -> None:
         means = [_mean(one.agreements[name]) for name in names]
         at = [row + (place - (len(answer.comparisons) - 1) / 2) * high for row in range(len(names))]
         panel.barh(at, means, height=high, color=COLOURS[place], label=f"{one.share:.0%} (chance {one.chance:.0%})")
-    panel.set(title="Nearest tokens in common, at the end", xlabel="share of the k nearest")
+    panel.set(title="Nearest tokens in common, at the end", xlabel="share of the k nearest", xlim=(0, 1.25))
     panel.set_yticks(range(len(names)), [name.replace(", ", "\n") for name in names], fontsize=8)
     panel.invert_yaxis()
     panel.legend(title="embedding's share")
