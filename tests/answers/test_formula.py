@@ -18,6 +18,7 @@ import configs
 import tallystick
 import unpackaged
 from drawing import drawn, some
+from rotating import drawn_by_commit
 from tallystick.cli.main import main
 from tallystick.core.description import ModelDescription
 from tallystick.core.dims import Dim, ceil, floor
@@ -98,7 +99,7 @@ def test_every_preset_has_a_formula_that_gives_its_count(name):
 
 
 @pytest.mark.parametrize("model_type", some(sorted(ALL), 60))
-@drawn(10)
+@drawn_by_commit(4)
 @given(data=st.data())
 def test_the_steps_and_the_expression_agree_for_any_config(model_type, data):
     ledger = ledger_from_config(data.draw(ALL[model_type]), {}, source="test")

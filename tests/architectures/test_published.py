@@ -13,19 +13,17 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 
 import configs
-import drawing
 from native import count, small
 from reference import build
+from rotating import drawn_by_commit
 from tallystick.errors import BadInput
-
-drawn = drawing.drawn(25)
 
 EXPERTS = [model_type for model_type, family in configs.FAMILIES.items() if family.experts]
 
 
 @pytest.mark.parametrize("model_type", EXPERTS)
 @given(data=st.data())
-@drawn
+@drawn_by_commit(8)
 def test_both_layouts_of_experts_count_the_same(model_type: str, data: st.DataObject):
     values = data.draw(configs.CONFIGS[model_type])
     fused, single = count(values), count(values, published=True)

@@ -13,13 +13,13 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
-import drawing
 import multimodal
 import tallystick
 from multimodal import WHOLES, small
 from native import assert_equal, assert_nothing_is_lacking, count, other_values
 from nesting import dotted, nested
 from reference import read
+from rotating import drawn_by_commit
 from tallystick import BadInput, architectures
 from tallystick.cli.main import main
 from tallystick.core.registry import ModelVariant
@@ -57,7 +57,7 @@ def test_the_default_of_the_whole(model_type: str):
 
 @pytest.mark.parametrize("model_type", WHOLES)
 @given(data=st.data())
-@drawing.drawn(25)
+@drawn_by_commit(8)
 def test_drawn_configs_of_the_whole(model_type: str, data: st.DataObject):
     values = data.draw(multimodal.drawn(model_type))
     assert_equal(values, read(build(values)))

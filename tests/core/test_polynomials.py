@@ -7,7 +7,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drawing import drawn
+from rotating import drawn_by_commit
 from tallystick.core.polynomials import collect, expand
 
 KEYS = ("a", "b", "n_c")
@@ -45,14 +45,14 @@ def terms_of(polynomial):
 
 
 @given(expression=EXPRESSIONS)
-@drawn(200)
+@drawn_by_commit(70)
 def test_expanding_gives_the_terms_of_sympy(expression):
     truth = sympy.expand(as_sympy(expression)).as_coefficients_dict()
     assert terms_of(expand(expression)) == {term: value for term, value in truth.items() if value}
 
 
 @given(expressions=st.lists(EXPRESSIONS, max_size=4))
-@drawn(100)
+@drawn_by_commit(35)
 def test_collecting_adds_up_and_leaves_no_like_terms(expressions):
     collected = as_sympy(collect(expressions))
     truth = sympy.expand(sum(map(as_sympy, expressions)))

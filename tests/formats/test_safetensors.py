@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tracemalloc
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from safetensors import SafetensorError, safe_open
@@ -19,23 +18,13 @@ from safetensors.torch import save_file
 
 from checkpoints import data_bytes, header_of, write, write_raw
 from hostile import mutations, rewritten, survives
+from rotating import drawn_by_commit
 from tallystick.core.budget import one_source
 from tallystick.core.dtypes import BITS
 from tallystick.errors import BadInput
 from tallystick.formats.safetensors import LARGEST_HEADER, read_header
 from tallystick.formats.safetensors_json import DTYPES
 from tallystick.formats.weights_file import StoredTensor
-
-# More than CI needs, for a search after a change: TALLYSTICK_EXAMPLES=100000 draws anew in every
-# run.
-EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
-drawn = settings(
-    max_examples=int(EXAMPLES or 1500),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
 
 TORCH_DTYPES = [
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
@@ -373,7 +362,7 @@ def files(draw: DrawFn) -> bytes:
     return content[: len(content) - end] + bytes(draw(st.sampled_from([0] * 8 + [1])))
 
 
-@drawn
+@drawn_by_commit(500)
 @given(content=files())
 @example(content=b"")
 @example(content=b"version https://git-lfs.github.com/spec/v1\n")
@@ -394,7 +383,7 @@ def test_no_file_is_read_otherwise_than_by_the_library(tmp_path_factory: pytest.
     assert len(refusal) < 400 + len(str(path))
 
 
-@drawn
+@drawn_by_commit(150)
 @given(header=headers())
 def test_sound_files_are_read(tmp_path_factory: pytest.TempPathFactory, header: tuple[bytes, int]):
     """The drawn headers are sound before anything is done to them: the test above has something to

@@ -1,0 +1,22 @@
+"""Draws that are others in each commit, of which a run needs few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import seed
+
+import measurements
+from drawing import EXAMPLES, drawn
+
+
+def drawn_by_commit(examples: int) -> Callable[[Any], Any]:
+    """Draw so many examples: the same in every run of a commit, and others in the next one.
+
+    For what needs no figure of tests/measured, which knows the draws that never change.
+    """
+    chosen = drawn(examples)
+    if EXAMPLES is not None:
+        return chosen
+    return lambda test: seed(int(measurements.digest(measurements.seed()), 16))(chosen(test))
