@@ -3,6 +3,7 @@
 import pytest
 
 import tallystick
+from tallystick.answers.check.labels import tags_of
 
 D, L = 4096, 32
 
@@ -46,5 +47,6 @@ def test_the_exact_number_of_a_total_is_claimed_rather_than_its_rounding():
     assert answer.total_claimed == 6_738_415_616
 
 
-def test_a_vague_number_has_the_name_of_its_label():
-    assert named("| FFNN of each block | 8 × 768² ≈ 4.7M |", "gpt2") == "MLP of one layer, without biases"
+@pytest.mark.parametrize("word", ["FF", "FFN", "FFNN", "feed-forward"])
+def test_each_word_for_the_mlp_is_its_tag(word):
+    assert "mlp" in tags_of(f"{word} in total")
