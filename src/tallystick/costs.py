@@ -279,7 +279,7 @@ def serve(
 
     >>> answer = serve("qwen3-8b", engine="vllm", device="h100", max_model_len=8192)
     >>> answer.lines[-1]
-    'Maximum concurrency for 8,192 tokens per request: 47.60x'
+    'Maximum concurrency for 8,192 tokens per request: 47.61x'
     >>> serve("llama-3-70b", engine="vllm", device="h100", tp=1).starts
     False
     """
