@@ -30,7 +30,7 @@ _RULES = tuple(
         ("attention", r"(^|[._])\w*(attn|attention|att|mha)(\.\w*in_proj)?(\.|$)"),
         ("ssm", r"(^|\.)(mixer|D|x_proj|in_proj)(\.|$)"),
         ("attention", r"(^|\.)[qkv]_proj\.|(^|\.)attention\w*\."),
-        ("mlp", r"(^|[._])(mlp\w*|ffn?|feed_?forward\w*|fc\w*|c_fc|dense_\w+|w[123]|gate_up_proj|(gate|up|down)_proj)\.|(^|[._])(mlp|ffn?)_bank$|(^|[._])(ffn?|mlp)_(?!hc)\w+\."),
+        ("mlp", r"(^|[._])(mlp\w*|ffn?|feed_?forward\w*|fc\w*|c_fc|dense(_\w+|\w+dense)|w[123]|gate_up_proj|(gate|up|down)_proj)\.|(^|[._])(mlp|ffn?)_bank$|(^|[._])(ffn?|mlp)_(?!hc)\w+\."),
         ("attention", r"(^|\.)W_?[qkvo](\.|$)"),
     )
 )  # fmt: skip
