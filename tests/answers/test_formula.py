@@ -55,8 +55,10 @@ def from_latex(text):
     text = re.sub(r"\\mathrm{(.*?)}", lambda name: name[1].replace(r"\_", "_"), text)
     text = re.sub(r"\^{(\d+)}", r"**\1", text).replace(r"\cdot", "*").replace(r"\left(", "(").replace(r"\right)", ")")
     while "{" in text:
+        before = text
         text = re.sub(r"\\frac{([^{}]*)}{([^{}]*)}", r"(\1)/(\2)", text)
         text = re.sub(r"\\left\\l(floor|ceil){([^{}]*)}\\right\\r\1", r"\1(\2)", text).replace("ceil(", "ceiling(")
+        assert text != before, f"cannot read {text}"
     return text
 
 
@@ -264,7 +266,8 @@ def test_the_sections_add_up_to_the_value(name):
         assert sum(step.value for step in section.steps) == section.parameters
         assert worth(section.expression, formula.symbols) == section.parameters
         assert worth(section.repeats, formula.symbols) * section.parameters == section.total
-        sides = [from_latex(side).replace(r"\times", "*").replace("{,}", "") for side in section.latex.split(" = ")]
+        plain = section.latex.replace("{,}", "").replace(r"\times", "*")
+        sides = [from_latex(side) for side in plain.split(" = ")]
         assert {worth(side, formula.symbols) for side in sides} == {section.parameters}
 
 
