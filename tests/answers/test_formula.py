@@ -52,6 +52,7 @@ def worth(expression, symbols):
 
 
 def from_latex(text):
+    text = text.replace("{,}", "").replace(r"\times", "*")
     text = re.sub(r"\\mathrm{(.*?)}", lambda name: name[1].replace(r"\_", "_"), text)
     text = re.sub(r"\^{(\d+)}", r"**\1", text).replace(r"\cdot", "*").replace(r"\left(", "(").replace(r"\right)", ")")
     while "{" in text:
@@ -266,8 +267,7 @@ def test_the_sections_add_up_to_the_value(name):
         assert sum(step.value for step in section.steps) == section.parameters
         assert worth(section.expression, formula.symbols) == section.parameters
         assert worth(section.repeats, formula.symbols) * section.parameters == section.total
-        plain = section.latex.replace("{,}", "").replace(r"\times", "*")
-        sides = [from_latex(side) for side in plain.split(" = ")]
+        sides = [from_latex(side) for side in section.latex.split(" = ")]
         assert {worth(side, formula.symbols) for side in sides} == {section.parameters}
 
 
@@ -313,7 +313,7 @@ def test_the_steps_in_latex(capsys, by):
     assert any("7{,}087{,}872" in line for line in lines) == (by == "block")
     for line in lines:
         sides = [from_latex(side.removesuffix(r" \\")) for side in line.partition("&: ")[2].split(" = ")]
-        values = {worth(side.replace(r"\times", "*").replace("{,}", ""), SIZES) for side in sides}
+        values = {worth(side, SIZES) for side in sides}
         assert len(values) == 1, line
 
 
