@@ -67,6 +67,8 @@ functions = {
     "check": lambda: tallystick.check("1 + 1 = 2"),
     "memory": lambda: tallystick.memory("gpt2"),
     "fit": lambda: tallystick.fit("gpt2", "8GB"),
+    "fit_all": lambda: tallystick.fit_all("gpt2", "bf16"),
+    "serve": lambda: tallystick.serve("gpt2", engine="vllm", device="h100"),
     "compute": lambda: tallystick.compute("gpt2"),
     "ties": lambda: tallystick.ties("gpt2"),
     "ties of a module": lambda: tallystick.ties("of_torch:build"),

@@ -19,7 +19,7 @@ ERRORS = "tallystick.legible"  # name of this error handler for `open` and `Text
 
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-", strict=True))
 SPELLINGS = {
-    **dict.fromkeys("·⋅∙∗•‣◦", "*"), **dict.fromkeys("×✕✖⨯", "x"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–—", "-"),
+    **dict.fromkeys("·⋅∙∗•‣◦", "*"), **dict.fromkeys("×✕✖⨯", "x"), **dict.fromkeys("÷∕⁄", "/"), "√": "sqrt ", **dict.fromkeys("−–—", "-"),
     "→": "->", "➜": "->", "⇄": "<->", "⇒": "=>", "⟹": "=>", "±": "+-", **dict.fromkeys("≈≃≅∼≐", "~"),
     "≠": "!=", "≤": "<=", "≥": ">=", "≡": "==", "≔": ":=", "⌈": "ceil(", "⌉": ")", "⌊": "floor(", "⌋": ")",
     **dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), "…": "...", "�": "?",

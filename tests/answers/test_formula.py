@@ -241,7 +241,7 @@ def test_an_overlap_is_no_product():
 def test_json_and_latex_are_whole():
     out = tallystick.formula("gpt2").to_dict()
     assert {"expression", "symbols", "latex", "value", "steps"} <= out.keys()
-    assert out["steps"][0].keys() == {"role", "what", "expression", "substituted", "value"}
+    assert out["steps"][0].keys() == {"role", "what", "expression", "substituted", "value", "latex"}
     json.dumps(out)
     assert out["latex"].startswith(r"\mathrm{vocab\_size} \cdot \mathrm{n\_embd} + ")
     assert r"\mathrm{n\_embd}^{2}" in out["latex"]

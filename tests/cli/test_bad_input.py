@@ -444,7 +444,7 @@ def test_a_breakdown_that_nobody_could_read(refused: Refused):
         (["count", "gpt2", "--by"], "--by: expected one argument"),
         (["count", "gpt2", "--set"], "--set: expected one argument"),
         (["formula", "gpt2", "--format", "yaml"], "invalid choice: 'yaml'"),
-        (["formula", "gpt2", "--by", "role"], "there is no option '--by'"),
+        (["fit", "gpt2", "--by", "role"], "there is no option '--by'"),
         (["presets", "--gpt2"], "there is no option '--gpt2'"),
         (["compute", "gpt2", "--mfu", "forty"], "'forty' is not a share: write 0.4 or 40%"),
         (["compute", "gpt2", "--device", "h100", "--mfu", "40"], "40 is more than the peak: write 40% or 0.4"),

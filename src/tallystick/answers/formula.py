@@ -36,8 +36,8 @@ class Step:
     latex: str = ""  # the equation: expression = substituted = value
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the step in the JSON, without its LaTeX."""
-        return {key: value for key, value in asdict(self).items() if key != "latex"}
+        """Return the step in the JSON. Keys are added, never renamed."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)

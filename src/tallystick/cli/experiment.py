@@ -17,7 +17,7 @@ from tallystick.extras import needed
 EXAMPLES = """\
 examples:
   tallystick experiment tying                       about 40 minutes on one core
-  tallystick experiment tying --quick --out /tmp/tying    some minutes, one vocabulary
+  tallystick experiment tying --quick --out tying   minutes, one vocabulary
 """
 # Small enough for a quarter of a minute per run. The vocabularies make the embedding 10%, 31% and
 # 57% of the tied model.
