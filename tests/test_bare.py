@@ -106,6 +106,7 @@ COMMANDS = {
     "count s3://bucket/model": "stores",
     "formula gpt2 --steps": "",
     "formula of_nothing:build --vary d=2:9": "torch",
+    "quiz mlp": "",
     "compare gpt2 gpt2-medium": "",
     "compare gpt2 of_torch:build": "torch",
     "reconcile gpt2 124M": "",
