@@ -257,9 +257,7 @@ def test_a_division_reads_as_one():
 # -- sections -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["gpt2", "llama-3-8b", "mixtral-8x7b", "deepseek-v3", "transformer-lm", "mlp"]
-)
+@pytest.mark.parametrize("name", ["gpt2", "llama-3-8b", "mixtral-8x7b", "deepseek-v3", "transformer-lm", "mlp"])
 def test_the_sections_add_up_to_the_value(name):
     formula = tallystick.formula(name)
     assert sum(section.total for section in formula.sections) == formula.value

@@ -199,7 +199,7 @@ def test_the_end_of_a_backward_pass_is_as_full_as_torch_makes_it(tied):
         ("adamw-fused", lambda parameters: torch.optim.AdamW(parameters, fused=True), None),
         ("sgd", lambda parameters: torch.optim.SGD(parameters, foreach=True), None),
         ("sgd-momentum", lambda parameters: torch.optim.SGD(parameters, momentum=0.9, foreach=True), None),
-        ("adafactor", torch.optim.Adafactor, 0.3),
+        ("adafactor", torch.optim.Adafactor, 0.25),  # in bfloat16 by processor: 0.26, 0.3 and more
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
