@@ -91,7 +91,7 @@ def test_a_path_that_no_file_has_is_not_found(server, path):
 
 
 def test_rubbish_after_a_request_is_refused(server):
-    assert server.status("GET /{token}/start HTTP/1.1", body=b"\0 rubbish\r\n\r\n") == 200
+    assert server.status("GET /{token}/start.json HTTP/1.1", body=b"\0 rubbish\r\n\r\n") == 200
     length = "Content-Length: 2"
     assert server.status("POST /{token}/answers HTTP/1.1", length, body=b"{}\0 rubbish\r\n\r\n") in (200, 400)
     assert server.status("POST /{token}/answers HTTP/1.1", "Transfer-Encoding: chunked", body=b"zz\r\n") == 400
@@ -143,7 +143,9 @@ def test_an_unfinished_request_is_ended_in_time():
             assert _status(connection) == 408
         with server.send("POST /{token}/answers HTTP/1.1", "Content-Length: 100", body=b"{") as connection:
             assert _status(connection) == 408
-        with server.send("GET /{token}/start HTTP/1.1") as connection:  # and after a whole one, on the same connection
+        with server.send(
+            "GET /{token}/start.json HTTP/1.1"
+        ) as connection:  # and after a whole one, on the same connection
             assert _status(connection) == 200
             connection.sendall(b"GET")
             answer = connection.makefile("rb").read()
@@ -245,7 +247,7 @@ def test_no_shape_of_a_request_ends_the_worker(body):
 
 
 def test_an_error_that_nobody_foresaw_is_a_line():
-    broken = "def broken(asked): raise {error}\nworker.answers.__globals__['ANSWERS']['formula'] = broken"
+    broken = "import tallystick.web.answers as page\ndef broken(asked): raise {error}\npage.ANSWERS['formula'] = broken"
     for error in ("KeyError('x')", "SystemExit(0)", "KeyboardInterrupt", "GeneratorExit"):
         asked = {**GPT2, "wanted": ["formula", "count"]}
         first, last = replies(asked, GPT2, before=broken.format(error=error))
@@ -254,7 +256,7 @@ def test_an_error_that_nobody_foresaw_is_a_line():
 
 
 def test_nothing_that_is_asked_on_the_terminal_reads_a_request():
-    asking = "def ask(asked): return {'said': input('run custom code? [y/N]')}\nworker.answers.__globals__['ANSWERS']['csv'] = ask"
+    asking = "import tallystick.web.answers as page\ndef ask(asked): return {'said': input('run custom code? [y/N]')}\npage.ANSWERS['csv'] = ask"
     first, last = replies({**GPT2, "wanted": ["csv"]}, GPT2, before=asking, said=b"run custom code? [y/N]")
     assert "EOFError" in first["csv"]["error"]
     assert unique(last) == 124_439_808
