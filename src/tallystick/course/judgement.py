@@ -1,4 +1,4 @@
-"""What a learner is told about an answer: right or wrong, where, and three hints."""
+"""Word the verdict on a count of a learner: right or wrong, where, and three hints."""
 
 from __future__ import annotations
 

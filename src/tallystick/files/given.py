@@ -1,7 +1,7 @@
 """Files whose pieces are handed in one by one: dropped on a page, or fetched by a browser.
 
 A reader asks for the pieces that it needs. The first that is not there yet raises `Missing`, which
-says where it is. Whoever holds the files hands it in and asks again, so no file is ever read whole.
+says where it is. The caller hands it in and asks again, so no file is ever read whole.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class LlamaCpp:
         )
 
     def per_request(self, ranks: Sequence[Rank], settings: Settings, card: Card, tokens: int) -> float:
-        """Return how many requests of so many tokens the context holds, up to the slots."""
+        """Return how many requests of this length the context holds, up to the slots."""
         (rank,) = ranks
         buffers = Buffers(rank, settings)
         return min(buffers.requests, buffers.context // tokens)

@@ -95,7 +95,7 @@ class Sglang:
         )
 
     def per_request(self, ranks: Sequence[Rank], settings: Settings, card: Card, tokens: int) -> float:
-        """Return how many requests of so many tokens the pool holds at the same time."""
+        """Return how many requests of this length the pool holds at the same time."""
         return min(_Plan(rank, settings, card).tokens for rank in ranks) / tokens
 
 

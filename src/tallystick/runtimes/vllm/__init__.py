@@ -72,7 +72,7 @@ class Vllm:
         )
 
     def per_request(self, ranks: Sequence[Rank], settings: Settings, card: Card, tokens: int) -> float:
-        """Return how many requests of so many tokens the pool holds at the same time."""
+        """Return how many requests of this length the pool holds at the same time."""
         release, used = release_of(settings.version), defaults(settings, card)
         plans = [_Plan(rank, settings, card, release, used) for rank in ranks]
         least = min(plans, key=lambda plan: plan.blocks)
