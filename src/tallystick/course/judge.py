@@ -89,10 +89,10 @@ def _tried(
         whole = {name: value for name, value in sizes.items() if type(value) is int}
         inner = {factor.text: factor.value for term in inside for factor in term.factors}
         true = sum(term.value for term in inside)
-        told = {words.get(name, name): value for name, value in sizes.items() if name not in implied}
+        by_name = {words.get(name, name): value for name, value in sizes.items() if name not in implied}
         given = {name: _copied(sizes[keys[0]]) for name, keys in meant.items() if keys[0] in sizes}
         value = _value(answer, given)
-        found.append((Trial(told, value, value - true), inside, {**inner, **whole}))
+        found.append((Trial(by_name, value, value - true), inside, {**inner, **whole}))
     return sorted(found, key=lambda pair: pair[0].given - pair[0].off_by)
 
 
