@@ -159,8 +159,8 @@ def test_what_a_folder_lacks_or_holds_twice(tmp_path):
 
 def test_a_code_goes_through_the_process_that_builds():
     assert code_for({"model_type": "no-such-type"}) == "unknown-model-type"
-    assert code_for({"model_type": "t5", "d_modle": 3}, d_modle2=4) == "unknown-key"
-    assert code_for({"model_type": "t5", "num_layers": 10**9}) == "too-large"
+    assert code_for({"model_type": "mt5", "d_modle": 3}, d_modle2=4) == "unknown-key"
+    assert code_for({"model_type": "mt5", "num_layers": 10**9}) == "too-large"
 
 
 def test_a_library_that_is_not_installed(monkeypatch):

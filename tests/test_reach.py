@@ -150,7 +150,7 @@ def test_a_reader_does_nothing_else(name: str, tmp_path: Path, request: pytest.F
     for content in reader.first(folder):
         (folder / reader.file).write_bytes(content)
     (folder / "config.json").exists() or (folder / "config.json").write_text(
-        json.dumps(planted({"model_type": "t5"}, LEADS))
+        json.dumps(planted({"model_type": "mt5"}, LEADS))
     )
     source = str(folder if reader.of_folder else folder / reader.file)
     said, steps = watched(folder, [["count", source], ["ties", source], ["count", str(folder)]])
@@ -171,7 +171,7 @@ def test_a_derivation_is_only_read(tmp_path: Path):
 # Types made of two others; of a decoder that is none, transformers looks for code.
 TWO = {
     "encoder-decoder": ("encoder", "bert", "decoder", "vit"),
-    "vision-encoder-decoder": ("encoder", "vit", "decoder", "t5"),
+    "vision-encoder-decoder": ("encoder", "vit", "decoder", "mt5"),
     "speech-encoder-decoder": ("encoder", "wav2vec2", "decoder", "vit"),
     "vision-text-dual-encoder": ("vision_config", "vit", "text_config", "encoder-decoder"),
     "rag": ("question_encoder", "dpr", "generator", "vit"),

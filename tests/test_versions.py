@@ -27,7 +27,7 @@ from tallystick.training.run import prepared
 from training import small
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-T5 = {"model_type": "t5", "num_layers": 1, "vocab_size": 10, "d_model": 8, "d_ff": 8, "num_heads": 2, "d_kv": 4}
+MT5 = {"model_type": "mt5", "num_layers": 1, "vocab_size": 10, "d_model": 8, "d_ff": 8, "num_heads": 2, "d_kv": 4}
 
 
 @pytest.mark.parametrize("name", on_versions.CHECKS)
@@ -80,11 +80,11 @@ def test_a_torch_that_is_too_old_to_run_models_is_said_in_a_line(tmp_path, words
     ("package", "version", "oldest"), [("torch", "2.5.1", "2.6"), ("transformers", "4.44.2", "4.57")]
 )
 def test_a_package_that_is_too_old_to_build_is_said_in_a_line(tmp_path, package, version, oldest):
-    (tmp_path / "t5.json").write_text('{"model_type": "t5"}')
-    done = run_with(tmp_path, package, version, "count", "t5.json")
+    (tmp_path / "mt5.json").write_text('{"model_type": "mt5"}')
+    done = run_with(tmp_path, package, version, "count", "mt5.json")
     assert done.returncode == 2
     assert done.stderr == (
-        f"tallystick: tallystick needs {package} {oldest} or newer to build 't5', which it does not know natively;"
+        f"tallystick: tallystick needs {package} {oldest} or newer to build 'mt5', which it does not know natively;"
         f" this is {version}: pip install -U '{package}>={oldest}'\n"
     )
 
@@ -153,7 +153,7 @@ def test_classes_are_found_off_the_meta_device(monkeypatch):
 def test_ties_that_transformers_leaves_out_on_the_meta_device_are_made(monkeypatch):
     """As 5.0.0 does; 5.23 calls `tie_weights` there too."""
     before = transformers.PreTrainedModel.init_weights
-    model = transformers.T5ForConditionalGeneration(transformers.T5Config(**T5))
+    model = transformers.MT5ForConditionalGeneration(transformers.MT5Config(**MT5))
     total = sum(parameter.numel() for parameter in model.parameters())
 
     def untied(self):
@@ -166,9 +166,16 @@ def test_ties_that_transformers_leaves_out_on_the_meta_device_are_made(monkeypat
 
 
 def build(overrides):
-    """What transformers builds of a small T5, in this process."""
+    """What transformers builds of a small MT5, in this process."""
     return building.build(
-        source="t5", model_type="t5", values=T5, overrides=overrides, classes=[], stored={}, language=False, most=10**6
+        source="mt5",
+        model_type="mt5",
+        values=MT5,
+        overrides=overrides,
+        classes=[],
+        stored={},
+        language=False,
+        most=10**6,
     )
 
 

@@ -114,7 +114,9 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     if len(word) > LONGEST_WORD:
         return ""
     folded = {name.lower(): name for name in known}
-    matches = get_close_matches(word.lower(), folded, n=most, cutoff=0.5)
+    begun = [name for name in folded if word.lower().startswith(f"{name}-")]  # gpt2-small: gpt2
+    close = get_close_matches(word.lower(), folded, n=most, cutoff=0.5)
+    matches = list(dict.fromkeys([*sorted(begun, key=len, reverse=True), *close]))[:most]
     return f"; nearest: {', '.join(folded[match] for match in matches)}" if matches else ""
 
 

@@ -343,33 +343,33 @@ def test_an_unknown_type_gets_no_size_by_default(key: str):
         tallystick.count(values)
 
 
-T5 = {"model_type": "t5", "vocab_size": 9, "d_model": 8, "d_kv": 4, "d_ff": 6, "num_layers": 2, "num_heads": 2}
+MT5 = {"model_type": "mt5", "vocab_size": 9, "d_model": 8, "d_kv": 4, "d_ff": 6, "num_layers": 2, "num_heads": 2}
 
 
-@pytest.mark.parametrize("name", ["T5ForConditionalGeneration", "T5EncoderModel", "T5ForSequenceClassification"])
+@pytest.mark.parametrize("name", ["MT5ForConditionalGeneration", "MT5EncoderModel", "MT5ForSequenceClassification"])
 def test_of_a_type_that_is_not_native_the_class_that_is_named_is_counted(name: str):
-    config = transformers.T5Config(**{key: value for key, value in T5.items() if key != "model_type"})
+    config = transformers.MT5Config(**{key: value for key, value in MT5.items() if key != "model_type"})
     with torch.device("meta"):
         truth = read(getattr(transformers, name)(config))
-    ledger = tallystick.count({**T5, "architectures": [name], "dtype": "bfloat16"})
+    ledger = tallystick.count({**MT5, "architectures": [name], "dtype": "bfloat16"})
     assert ledger.total == truth.total
     assert {entry.dtype for entry in ledger.entries} == {"bfloat16"}
-    assert f"t5 is not known natively: {name} was built by transformers" in ledger.notes[0]
+    assert f"mt5 is not known natively: {name} was built by transformers" in ledger.notes[0]
     assert not any("the config names" in note or "config's class" in note for note in ledger.notes)
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("LlamaForCausalLM", ", a class of model type llama, but says model_type t5"),
+        ("LlamaForCausalLM", ", a class of model type llama, but says model_type mt5"),
         ("ViTModel", ""),
         ("Nobody", ""),
     ],
 )
 def test_a_class_that_is_none_of_such_a_type_is_said(name: str, why: str):
-    ledger = tallystick.count({**T5, "architectures": [name]})
-    assert ledger.total == tallystick.count(T5).total
-    assert ledger.notes[1] == f"the config names '{name}'{why}; counted as T5ForConditionalGeneration"
+    ledger = tallystick.count({**MT5, "architectures": [name]})
+    assert ledger.total == tallystick.count(MT5).total
+    assert ledger.notes[1] == f"the config names '{name}'{why}; counted as MT5ForConditionalGeneration"
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_a_class_that_is_none_of_such_a_type_is_said(name: str, why: str):
     [
         {"architectures": ["LlavaForConditionalGeneration"], "text_config": {"model_type": "llama"}},
         {"text_config": {"model_type": "llama"}, "vision_config": {}},
-        {"architectures": ["T5ForConditionalGeneration"], "d_model": 8},
+        {"architectures": ["MT5ForConditionalGeneration"], "d_model": 8},
     ],
 )
 def test_a_type_that_nothing_tells_is_asked_for(values: dict[str, Any]):

@@ -48,7 +48,7 @@ def root(tmp_path):
 @pytest.fixture
 def counted(root, monkeypatch):
     """Counts configs with the architectures of the copy."""
-    begun = {"birch", "silver-birch", "t5"}
+    begun = {"birch", "silver-birch", "mt5"}
     monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(root / ARCHITECTURES)])
     yield lambda **values: tallystick.count(values)
     for name in begun:
@@ -107,12 +107,12 @@ def test_a_type_that_transformers_lacks_is_held_by_a_published_count(root, count
 
 @pytest.mark.parametrize("like", ["llama", "mixtral", "falcon", "bloom", "mamba2", "zamba2"])
 def test_a_type_of_transformers_is_drawn_as_the_one_that_it_resembles(root, counted, like, capsys):
-    assert begin(root, "t5", "--like", like) == 0
+    assert begin(root, "mt5", "--like", like) == 0
     _, line, *_ = capsys.readouterr().out.splitlines()
     families = runpy.run_path(str(root / line.removeprefix("wrote ")))["FAMILIES"]
-    assert families["t5"].small == families[like].small
-    values = find(families["t5"].drawn, lambda _: True, settings=ANY)
-    assert values["model_type"] == "t5"
+    assert families["mt5"].small == families[like].small
+    values = find(families["mt5"].drawn, lambda _: True, settings=ANY)
+    assert values["model_type"] == "mt5"
     assert counted(**values).total == tallystick.count({**values, "model_type": like}).total
 
 
@@ -124,7 +124,7 @@ def test_a_type_of_transformers_is_drawn_as_the_one_that_it_resembles(root, coun
         (["Birch"], "NAME is 'Birch': expected a model_type, in lower case"),
         (["../birch"], "NAME is '../birch'"),
         (["birch", "--like", "lama"], "LIKE is 'lama', which is no native type; nearest: llama"),
-        (["t5", "--like", "nanogpt"], "no families_*.py has an entry of its own for nanogpt: take another LIKE"),
+        (["mt5", "--like", "nanogpt"], "no families_*.py has an entry of its own for nanogpt: take another LIKE"),
         (["birch", "--like", "camembert"], "camembert is another name of roberta: take LIKE=roberta"),
         (["birch", "--config", "nowhere.json"], "CONFIG=nowhere.json cannot be read as JSON"),
     ],

@@ -10,7 +10,6 @@ import configs
 from native import LACKING, NATIVE, count, small
 from tallystick.core.entries import ROLES
 from tallystick.core.ledger import Ledger
-from tallystick.sources.roles import from_names
 from unpackaged import UNPACKAGED
 
 
@@ -98,9 +97,3 @@ def test_every_tensor_has_a_role(model_type: str):
 )
 def test_roles(values: dict[str, Any], ending: str, role: str):
     assert role_of(count(values), ending) == {role}
-
-
-@pytest.mark.parametrize("name", ["layer.1.DenseReluDense.wi_0.weight", "layer.2.DenseReluDense.wo.weight"])
-def test_the_mlp_of_t5_is_known_by_name(name):
-    """T5 and its kin are built by transformers, and their roles come from names."""
-    assert from_names.role_of(f"decoder.block.0.{name}") == "mlp"

@@ -69,6 +69,7 @@ def says_so(line: str, source: Any, **overrides: Any) -> None:
     [
         ("gpt3", "gpt2"),
         ("GPT2-smal", "gpt2"),
+        ("llama-2-7b-32k", "llama-2-7b"),
         ("llama-3.1-405", "llama-3.1-405b"),
         ("qwen2.5-0.5", "qwen2.5-0.5b"),
         ("mixtral", "mixtral-8x7b"),
@@ -639,7 +640,7 @@ def test_a_model_type_without_transformers(refused: Refused, monkeypatch: pytest
 
 
 def test_a_setting_that_transformers_would_not_read(refused: Refused):
-    Path("config.json").write_text('{"model_type": "t5"}')
+    Path("config.json").write_text('{"model_type": "mt5"}')
     line = refused("count", "config.json", "--set", "num_layer=2")
     assert line.startswith("config.json has no key 'num_layer' to set; nearest: num_layers")
 
@@ -650,7 +651,7 @@ def test_many_keys_that_look_misspelt(refused: Refused):
 
 
 def test_a_config_that_transformers_refuses(refused: Refused):
-    Path("config.json").write_text('{"model_type": "t5", "d_model": "wide"}')
+    Path("config.json").write_text('{"model_type": "mt5", "d_model": "wide"}')
     assert "config.json: transformers cannot build it: " in refused("count", "config.json")
 
 
@@ -658,12 +659,12 @@ def test_a_config_of_which_transformers_would_build_without_end(refused: Refused
     monkeypatch.setattr(fallback, "MOST_BUILT", 1000)
     for config, words in (
         ({"model_type": "switch_transformers", "num_experts": 10**9}, "more than 1,000 modules and parameters"),
-        ({"model_type": "t5", "num_layers": 1001}, "num_layers is 1001, too many for transformers"),
+        ({"model_type": "mt5", "num_layers": 1001}, "num_layers is 1001, too many for transformers"),
     ):
         Path("config.json").write_text(json.dumps(config))
         assert words in refused("count", "config.json")
     monkeypatch.undo()
-    assert tallystick.count({"model_type": "t5", "num_layers": 1, "vocab_size": 10}).total
+    assert tallystick.count({"model_type": "mt5", "num_layers": 1, "vocab_size": 10}).total
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_transformers_is_left_as_talkative_as_it_was():
     before = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_info()
     try:
-        tallystick.count({"model_type": "t5", "num_layers": 2})
+        tallystick.count({"model_type": "mt5", "num_layers": 2})
         assert transformers.logging.get_verbosity() == transformers.logging.INFO
     finally:
         transformers.logging.set_verbosity(before)
@@ -271,16 +271,16 @@ def test_transformers_is_left_as_talkative_as_it_was():
 
 def test_a_million_layers_are_not_built_one_by_one():
     with pytest.raises(tallystick.BadInput, match="num_layers is 1000000, too many"):
-        tallystick.count({"model_type": "t5", "num_layers": 10**6})
+        tallystick.count({"model_type": "mt5", "num_layers": 10**6})
 
 
 def test_a_type_that_is_not_native_is_built_by_transformers():
-    ledger = tallystick.count({"model_type": "t5", "num_layers": 2, "vocab_size": 90})
-    from transformers import T5Config, T5ForConditionalGeneration
+    ledger = tallystick.count({"model_type": "mt5", "num_layers": 2, "vocab_size": 90})
+    from transformers import MT5Config, MT5ForConditionalGeneration
 
-    truth = T5ForConditionalGeneration(T5Config(num_layers=2, vocab_size=90))
+    truth = MT5ForConditionalGeneration(MT5Config(num_layers=2, vocab_size=90))
     assert ledger.total == sum(parameter.numel() for parameter in truth.parameters())
-    assert (ledger.kind, ledger.architecture) == ("config", "t5")
+    assert (ledger.kind, ledger.architecture) == ("config", "mt5")
     assert "built by transformers" in ledger.notes[0]
     assert [tie.relation for tie in ledger.ties] == ["tied"]
 
@@ -295,7 +295,7 @@ def test_a_model_of_sound_is_built_whole_where_its_decoder_cannot_be():
 
 
 @pytest.mark.parametrize(
-    ("model_type", "values"), [("t5", {"layer_norm_epsilon": math.inf}), ("mamba2", {}), ("falcon_h1", {})]
+    ("model_type", "values"), [("mt5", {"layer_norm_epsilon": math.inf}), ("mamba2", {}), ("falcon_h1", {})]
 )
 def test_the_infinities_of_a_saved_config_are_read(model_type, values, tmp_path):
     """By the fallback, which builds the one, and where a type is native."""

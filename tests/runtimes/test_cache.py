@@ -148,7 +148,8 @@ def test_groups_are_counted_once_where_transformers_repeats_them():
 def test_every_native_type_says_how_it_attends():
     from tallystick import architectures
 
-    for name in sorted(set(architectures.known()) - set(architectures.TEACHING)):  # some of those have no attention
+    silent = {*architectures.TEACHING, "t5"}  # some have no attention, one reads sequences of two lengths
+    for name in sorted(set(architectures.known()) - silent):
         if name in FAMILIES and not FAMILIES[name].attends:
             continue
         config = {

@@ -438,7 +438,7 @@ def test_a_broken_config_beside_a_sound_checkpoint(tmp_path: Path, config: str, 
     assert noted(ledger, words)
 
 
-@pytest.mark.parametrize("model_type", ["t5", "x\nyz\x1b[2J", "\ud800"], ids=ascii)
+@pytest.mark.parametrize("model_type", ["mt5", "x\nyz\x1b[2J", "\ud800"], ids=ascii)
 def test_an_unknown_model_type_beside_a_checkpoint(tmp_path: Path, model_type: str):
     write(tmp_path / "model.safetensors", TINY_SHAPES)
     write_config(tmp_path, {"model_type": model_type})
@@ -467,7 +467,7 @@ def test_overrides_that_nothing_reads_are_refused(tmp_path: Path):
     write(tmp_path / "model.safetensors", llama_shapes())
     with pytest.raises(BadInput, match=r"there is no .*config\.json to set num_hidden_layers in"):
         count(tmp_path, num_hidden_layers=2)
-    write_config(tmp_path, {"model_type": "t5"})
+    write_config(tmp_path, {"model_type": "mt5"})
     with pytest.raises(BadInput, match="which is not known natively: num_hidden_layers cannot be set"):
         count(tmp_path, num_hidden_layers=2)
     (tmp_path / "config.json").write_text("{")

@@ -19,7 +19,7 @@ from tallystick.sources.transformers_meta import process
 
 pytestmark = pytest.mark.usefixtures("preloaded_module")
 
-T5 = {"model_type": "t5", "num_layers": 1, "vocab_size": 10}
+MT5 = {"model_type": "mt5", "num_layers": 1, "vocab_size": 10}
 
 
 def test_a_type_of_the_users_own_is_built_where_it_was_added():
@@ -55,18 +55,18 @@ def test_a_type_of_the_users_own_is_built_where_it_was_added():
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGXCPU])
 def test_a_process_that_was_ended_is_started_again(number: int):
-    tallystick.count(T5)
+    tallystick.count(MT5)
     started = process._running()._process
     os.kill(started.pid, number)
     started.wait()
-    assert tallystick.count(T5).total
+    assert tallystick.count(MT5).total
 
 
 def test_a_process_that_nobody_asked_for_long_gives_way_to_another(monkeypatch: pytest.MonkeyPatch):
-    tallystick.count(T5)
+    tallystick.count(MT5)
     before = process._running()
     monkeypatch.setattr(process, "IDLE", 0)
-    tallystick.count(T5)
+    tallystick.count(MT5)
     assert before._process.poll() is not None
     assert process._running() is not before
 
@@ -74,21 +74,21 @@ def test_a_process_that_nobody_asked_for_long_gives_way_to_another(monkeypatch: 
 def test_a_build_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(process, "WAIT", 0.01)
     with pytest.raises(BadInput, match=r"^the dictionary: transformers needs more than 0.01 seconds to build it$"):
-        tallystick.count({**T5, "num_layers": 900})
+        tallystick.count({**MT5, "num_layers": 900})
     monkeypatch.undo()
-    assert tallystick.count(T5).total
+    assert tallystick.count(MT5).total
 
 
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_DATA"), reason="this system does not limit memory")
 def test_memory_that_a_build_may_not_take():
     with pytest.raises(BadInput, match=r"transformers needs more than .* (bytes of memory|seconds) to build it$"):
-        tallystick.count({**T5, "num_labels": 10**9})  # each is given a name
-    assert tallystick.count(T5).total
+        tallystick.count({**MT5, "num_labels": 10**9})  # each is given a name
+    assert tallystick.count(MT5).total
 
 
 def test_several_threads_ask_at_once():
     totals: list[int] = []
-    threads = [threading.Thread(target=lambda: totals.append(tallystick.count(T5).total)) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: totals.append(tallystick.count(MT5).total)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -99,13 +99,13 @@ def test_several_threads_ask_at_once():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_fork_asks_a_process_of_its_own():
-    total = tallystick.count(T5).total
+    total = tallystick.count(MT5).total
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
-        os.write(writing, json.dumps(tallystick.count(T5).total).encode())
+        os.write(writing, json.dumps(tallystick.count(MT5).total).encode())
         os._exit(0)
     os.waitpid(child, 0)
-    assert json.loads(os.read(reading, 100)) == total == tallystick.count(T5).total
+    assert json.loads(os.read(reading, 100)) == total == tallystick.count(MT5).total
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_a_fork_asks_a_process_of_its_own():
 )
 def test_values_that_no_config_holds(value: object, words: str):
     with pytest.raises(BadInput, match=words):
-        tallystick.count({**T5, "d_kv": value})
+        tallystick.count({**MT5, "d_kv": value})

@@ -167,6 +167,6 @@ def test_a_stored_tensor_that_is_lost_is_said_where_transformers_knows_the_names
 
 
 def test_a_type_without_a_language_part_of_its_own_is_refused():
-    values = {"model_type": "vit", "num_hidden_layers": 1, "text_config": {"model_type": "t5"}}
+    values = {"model_type": "vit", "num_hidden_layers": 1, "text_config": {"model_type": "mt5"}}
     with pytest.raises(BadInput, match=r"^the dictionary: transformers' ViTModel has no separate language part"):
         tallystick.count(values, part="text")

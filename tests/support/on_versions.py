@@ -33,7 +33,7 @@ LIVE = (
     "phi3", "qwen2", "qwen2_moe", "qwen3",
 )  # fmt: skip
 FOREIGN = {  # types that transformers builds for us, in sizes that take no time
-    "t5": {"vocab_size": 100, "d_model": 16, "d_kv": 4, "d_ff": 32, "num_layers": 2, "num_heads": 4},
+    "mt5": {"vocab_size": 100, "d_model": 16, "d_kv": 4, "d_ff": 32, "num_layers": 2, "num_heads": 4},
     "bart": {
         "vocab_size": 100, "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
         "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 32,

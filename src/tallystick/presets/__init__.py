@@ -22,6 +22,7 @@ from tallystick.presets import (
     opt_bloom_falcon,
     phi,
     qwen,
+    t5,
     teaching,
 )
 
@@ -34,7 +35,7 @@ class Release(NamedTuple):
 
 
 _FAMILIES = (
-    gpt, bert, deepmind, llama, mistral, qwen, gemma, phi, eleuther, opt_bloom_falcon, olmo, more, deepseek, teaching,
+    gpt, bert, t5, deepmind, llama, mistral, qwen, gemma, phi, eleuther, opt_bloom_falcon, olmo, more, deepseek, teaching,
 )  # fmt: skip
 
 PRESETS: dict[str, dict[str, Any]] = {}

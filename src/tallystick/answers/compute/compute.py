@@ -212,10 +212,8 @@ def compute(
     if unscanned:
         notes.append("recurrent scans are not counted, only products with weights")
     elif not attending and not recurring:
-        notes.append(
-            "attention scores and recurrent scans are not counted: the source does not describe them (a"
-            " native config does)"
-        )
+        why = model.irregular or "the source does not describe them (a native config does)"
+        notes.append(f"attention scores and recurrent scans are not counted: {why}")
     if model.irregular:
         notes.append(f"assumes that each weight processes every token once, but {model.irregular}")
     if not any(entry.role == "head" for entry in entries):

@@ -458,7 +458,8 @@ def _per_token(ledger: Ledger, running: Running, form: str, computed: str) -> in
 def _cache_notes(ledger: Ledger, form: str, computed: str) -> list[str]:
     model = ledger.model
     if not (model.attending or model.recurring):
-        return ["no KV cache is counted: the source does not describe attention (a native config does)"]
+        why = model.irregular or "the source does not describe attention (a native config does)"
+        return [f"no KV cache is counted: {why}"]
     notes = []
     if form in CACHED:
         notes.append(f"the last tokens (fewer than 128) stay in {computed} until they are quantised")

@@ -191,10 +191,12 @@ class _Plan:
 
     def __init__(self, ledger: Ledger, engine: Engine, device: Device, asked: Options) -> None:
         if not ledger.model.attending and not ledger.model.recurring:
-            raise BadInput(
-                f"{ledger.source} does not describe its attention: give its config.json, or a folder that has it",
-                code="unsupported",
+            why = (
+                f"cannot be planned: {ledger.model.irregular}"
+                if ledger.model.irregular
+                else "does not describe its attention: give its config.json, or a folder that has it"
             )
+            raise BadInput(f"{ledger.source} {why}", code="unsupported")
         self.ledger, self.engine, self.device = ledger, engine, device
         self.card = Card(device.name, device.memory)
         engine.release_of(asked.engine_version)
