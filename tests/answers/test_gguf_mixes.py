@@ -8,26 +8,6 @@ import tallystick
 from tallystick.cli.main import main
 from tallystick.errors import BadInput
 
-# llama.cpp, tools/quantize/README.md: bits per weight of Llama-3.1-8B.
-PUBLISHED = {
-    "q2_k": 3.1593,
-    "q3_k_s": 3.6429,
-    "q3_k_l": 4.2979,
-    "q4_k_s": 4.6672,
-    "q4_k_m": 4.8944,
-    "q5_k_s": 5.5704,
-    "q5_k_m": 5.7036,
-    "q6_k": 6.5633,
-    "q8_0": 8.5008,
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_bits_per_weight_are_those_that_llama_cpp_publishes(name):
-    answer = tallystick.memory("llama-3.1-8b", dtype=name).to_dict()
-    assert round(8 * answer["weights_bytes"] / 8_030_261_248, 4) == PUBLISHED[name]
-
-
 # llama.cpp's CI, build 3953: bytes of Pythia-2.8B on the device and in the host's memory, MiB.
 FUSED = {"q2_k": 993.89 + 40.30, "q3_k_m": 1354.83 + 52.77, "q4_k_m": 1632.95 + 69.08, "q8_0": 2684.57 + 130.49}
 

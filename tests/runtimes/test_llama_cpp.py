@@ -91,8 +91,8 @@ def test_what_does_not_fit_advises_what_does():
     ("options", "said"),
     [
         ({"tp": 2}, "llama.cpp is planned on one device"),
-        ({"quantization": "awq"}, "unknown number format 'awq'"),
-        ({"quantization": "int4"}, "'int4' is not a file type of llama.cpp: give one of f16, q2_k"),
+        ({"quantization": "awq"}, "'awq' is not a file type of llama.cpp: give one such as f16 or q4_k_m"),
+        ({"quantization": "int99"}, "unknown number format 'int99'"),
         ({"kv_cache_dtype": "fp8"}, "kv_cache_dtype is 'fp8', expected one of auto, f16"),
         ({"gpu_layers": -1}, "gpu_layers is -1, expected layers, such as 20"),
     ],

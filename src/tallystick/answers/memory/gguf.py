@@ -1,175 +1,160 @@
-"""Weights as llama-quantize stores them: a GGUF file type mixes block formats by tensor and layer.
-
-The rules are those of llama.cpp's llama-quant.cpp without an importance matrix.
-"""
+"""Weights as a GGUF file stores them: vectors in float32, matrices as llama-quantize mixes them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
-from tallystick.core.dtypes import BLOCKS
+from tallystick.answers.memory.gguf_rules import FILE_TYPES, Model, Tensor, format_of
 from tallystick.core.entries import Axis, Entry
 from tallystick.core.ledger import Ledger
+from tallystick.core.tensor_names import template_of
 from tallystick.errors import BadInput, grouped
 
-# File type -> the block format of most of its matrices.
-FILE_TYPES = {
-    "q2_k": "q2_k", "q3_k_s": "q3_k", "q3_k_m": "q3_k", "q3_k_l": "q3_k", "q4_0": "q4_0", "q4_1": "q4_1", "q4_k_s": "q4_k",
-    "q4_k_m": "q4_k", "q5_0": "q5_0", "q5_1": "q5_1", "q5_k_s": "q5_k", "q5_k_m": "q5_k", "q6_k": "q6_k", "q8_0": "q8_0",
-}  # fmt: skip
-ALIASES = {"q3_k": "q3_k_m", "q4_k": "q4_k_m", "q5_k": "q5_k_m"}  # as llama-quantize reads them
-
 MOST_LAYERS = 10_000
-EIGHT = 8  # experts, as in Mixtral, for which llama.cpp has rules of its own
-
-# If a row is not a whole number of blocks.
-_FALLBACK = {"q2_k": "q4_0", "q3_k": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0"}
-_KEPT = ("position_embedding", "router", "norm", "conv")  # roles whose tensors are float32 in a GGUF file
+# 16-bit file types, and the dtype of their matrices.
+FLOAT_TYPES = {"f16": "float16", "bf16": "bfloat16"}
+# Roles whose tensors are float32 in a GGUF file (gguf-py's convert_hf_to_gguf.py, prepare_tensors).
+_KEPT = ("position_embedding", "router", "norm", "conv")
 _PARTS = {
-    "qkv": re.compile(r"\.(qkv_proj|query_key_value|c_attn|Wqkv|qkv|W_pack|att_proj)\.weight$"),
-    "v": re.compile(r"\.(v_proj|value|wv|v|kv_b_proj)\.weight$"),
+    "qkv": re.compile(r"\.(qkv_proj|query_key_value|c_attn|Wqkv|qkv|W_pack|att_proj|in_proj_qkv)\.weight$"),
+    "v": re.compile(r"\.(v_proj|value|wv|v)\.weight$"),
     "k": re.compile(r"\.(k_proj|key|wk|k)\.weight$"),
+    "q": re.compile(r"\.(q_proj|query|wq|q)\.weight$"),
     "output": re.compile(r"\.(o_proj|out_proj|c_proj|dense|wo|attn_out)\.weight$"),
 }
 _DOWN = re.compile(r"\.(down_proj|c_proj|w2|fc2|fc_out|dense_4h_to_h|ff_out|wo)(\.weight)?$")
-_FEW_HEADS = 4  # query heads for each key-value head, from which on attn_v is small
+_SHARED = re.compile(r"shared")
+_BIAS = re.compile(r"bias$")
+_AS_70B = ("llama", "qwen2")  # whose models of 80 layers are LLM_TYPE_70B, with few KV heads (src/models/)
 
 
-class _Model(NamedTuple):
-    """What the rules ask of a model."""
+class _Places(NamedTuple):
+    """A model's sizes, and the place of each layer's tensors among those of their part."""
 
-    attention: dict[int, int]  # layer -> its place among the layers with attention
-    down: dict[int, int]  # layer -> its place among the layers with an MLP
-    experts: int
-    group: int  # query heads for each key-value head
-    is_70b: bool
-    tied: bool  # the embedding is the head
+    model: Model
+    values: dict[int, int]
+    downs: dict[tuple[int, bool], int]  # by layer, and whether the MLP is shared by all tokens
 
 
 def as_gguf(ledger: Ledger, file_type: str) -> Ledger:
-    """Return the ledger with each tensor in the block format that a GGUF file has for it.
+    """Return the ledger with each tensor in the format that a GGUF file has for it.
+
+    A tower for images or audio is in a file of its own, in 16 bits (mmproj).
 
     Args:
         ledger: the model.
-        file_type: one of `FILE_TYPES`.
+        file_type: one of `FILE_TYPES` or `FLOAT_TYPES`, or torch's name of a 16-bit dtype.
     """
-    model = _model(ledger)
-    entries = tuple(one for entry in ledger.rolled for one in _split(entry, file_type, model))
-    return replace(ledger, rolled=entries)
+    if file_type not in FILE_TYPES:
+        dtype = FLOAT_TYPES.get(file_type, file_type)
+        rolled = tuple(entry._replace(dtype=_in_floats(entry, dtype)) for entry in ledger.rolled)
+        return replace(ledger, rolled=rolled)
+    places, towers = _places(ledger), ledger.model.towers
+    formed = partial(_split, file_type=file_type, places=places)
+    entries = [
+        one
+        for entry in ledger.rolled
+        for one in (_of_tower(entry) if towers and entry.name.startswith(towers) else formed(entry))
+    ]
+    return replace(ledger, rolled=tuple(entries))
 
 
-def _split(entry: Entry, file_type: str, model: _Model) -> Iterator[Entry]:
+def _in_floats(entry: Entry, dtype: str) -> str:
+    return dtype if len(entry.shape) > 1 and not _BIAS.search(entry.name) else "float32"
+
+
+def _of_tower(entry: Entry) -> Iterator[Entry]:
+    yield entry._replace(packed=None, dtype=_in_floats(entry, "float16"))
+
+
+def _split(entry: Entry, file_type: str, places: _Places) -> Iterator[Entry]:
     """Yield the entry in its format; a stack in runs of layers with one format each."""
     if entry.buffer or not entry.unique:
         yield entry
         return
     entry = entry._replace(packed=None)
+    form = partial(_format, entry, file_type=file_type, places=places)
     if not entry.axes:
-        yield entry._replace(dtype=_format(entry, 0, file_type, model))
+        yield entry._replace(dtype=form(_layers(entry).start))
         return
-    (start, length), *inner = entry.axes
-    layers = range(int(start), int(start + length))
-    for form, run in groupby(layers, key=lambda layer: _format(entry, layer, file_type, model)):
+    inner = entry.axes[1:]
+    for dtype, run in groupby(_layers(entry), key=form):
         first, *rest = run
-        yield entry._replace(dtype=form, axes=(Axis(first, 1 + len(rest)), *inner))
+        yield entry._replace(dtype=dtype, axes=(Axis(first, 1 + len(rest)), *inner))
 
 
-def _format(entry: Entry, layer: int, file_type: str, model: _Model) -> str:
-    if len(entry.shape) < 2 or entry.role in _KEPT:
+def _format(entry: Entry, layer: int, file_type: str, places: _Places) -> str:
+    if len(entry.shape) < 2 or entry.role in _KEPT or _BIAS.search(entry.name):
         return "float32"
-    base, columns = FILE_TYPES[file_type], int(entry.shape[-1])
-    if entry.role == "head" or (entry.role == "token_embedding" and model.tied):
-        if columns % BLOCKS[base].elements:
-            return "q8_0"
-        return base if base == "q8_0" else "q6_k"
-    form = _mixed(_part_of(entry), layer, file_type, model) or base
-    if columns % BLOCKS[form].elements:
-        form = _FALLBACK.get(form, form)
-    return "float16" if columns % BLOCKS[form].elements else form
+    downs = places.downs.get((layer, bool(_SHARED.search(entry.name))), 0)
+    routed = entry.role == "experts"
+    tensor = Tensor(_part_of(entry), int(entry.shape[-1]), layer, places.values.get(layer, 0), downs, routed)
+    return format_of(tensor, file_type, places.model)
 
 
 def _part_of(entry: Entry) -> str:
+    """Return the part that a tensor is of, by `tensor_get_category`."""
+    if entry.role in ("head", "token_embedding"):
+        return "head" if entry.role == "head" else "embedding"
     if entry.role in ("mlp", "experts"):
-        return "down" if _DOWN.search(entry.name) else ""
+        return "down" if _DOWN.search(entry.name) else "up"
     return next((part for part, names in _PARTS.items() if names.search(entry.name)), "")
 
 
-def _mixed(part: str, layer: int, file_type: str, model: _Model) -> str | None:
-    """Return the format of a part if it is not the file type's usual one."""
-    if part == "qkv":
-        return {"q3_k_m": "q4_k", "q3_k_l": "q4_k", "q4_k_m": "q5_k", "q5_k_m": "q6_k"}.get(file_type)
-    if part == "v":
-        return _of_values(layer, file_type, model)
-    if part == "down":
-        return _of_down(model.down[layer], len(model.down), file_type)
-    if model.experts == EIGHT:
-        few_bits = file_type in ("q2_k", "q3_k_s", "q3_k_m", "q4_k_s", "q4_k_m")
-        return {"k": "q8_0", "output": "q5_k" if few_bits else None}.get(part)
-    return {"q2_k": "q3_k", "q3_k_m": "q4_k", "q3_k_l": "q5_k"}.get(file_type) if part == "output" else None
+def _layers(entry: Entry) -> range:
+    """Return the numbers of an entry's layers: of a stack, or of a single tensor's name."""
+    if entry.axes:
+        start, length = entry.axes[0]
+        return range(int(start), int(start + length))
+    numbers = template_of(entry.name)[1]
+    first = int(numbers[0]) if numbers else 0
+    return range(first, first + 1)
 
 
-def _of_down(place: int, count: int, file_type: str) -> str | None:
-    """Return the format of the MLP's second projection."""
-    if file_type in ("q4_k_m", "q5_k_m"):
-        return "q6_k" if _more_bits(place, count) else None
-    if file_type == "q3_k_m":
-        return "q5_k" if place < count // 16 else "q4_k"
-    if file_type == "q4_k_s":
-        return "q5_k" if place < count // 8 else None
-    return {"q2_k": "q3_k", "q3_k_l": "q5_k"}.get(file_type)
-
-
-def _of_values(layer: int, file_type: str, model: _Model) -> str | None:
-    """Return the format of the values' projection, which loses most by quantisation."""
-    if model.experts == EIGHT:
-        return "q8_0"
-    place, count = model.attention[layer], len(model.attention)
-    form = None
-    if file_type == "q2_k":
-        form = "q4_k" if model.group >= _FEW_HEADS else "q3_k"
-    elif file_type == "q3_k_m":
-        form = "q5_k" if place < 2 else "q4_k"
-    elif file_type == "q3_k_l":
-        form = "q5_k"
-    elif file_type in ("q4_k_m", "q5_k_m") and _more_bits(place, count):
-        form = "q6_k"
-    elif file_type == "q4_k_s" and place < 4:
-        form = "q5_k"
-    return "q5_k" if model.is_70b and (form or FILE_TYPES[file_type]) in ("q3_k", "q4_k") else form
-
-
-def _more_bits(place: int, count: int) -> bool:
-    return place < count // 8 or place >= 7 * count // 8 or (place - count // 8) % 3 == 2
-
-
-def _model(ledger: Ledger) -> _Model:
-    parts: dict[str, set[int]] = {"v": set(), "down": set()}
-    experts = 0
-    for entry in ledger.parameters:
-        part = _part_of(entry)
-        start, length = entry.axes[0] if entry.axes else Axis(0, 1)
-        if length > MOST_LAYERS:
+def _places(ledger: Ledger) -> _Places:
+    values: set[int] = set()
+    downs: set[tuple[int, bool]] = set()
+    experts = last = 0
+    for entry in _of_text(ledger):
+        if entry.axes and entry.axes[0].length > MOST_LAYERS:
             raise BadInput(
-                f"{ledger.source} has {grouped(int(length))} layers: GGUF formats are mixed by layer, up to {MOST_LAYERS:,}",
+                f"{ledger.source} has {grouped(int(entry.axes[0].length))} layers: GGUF formats are mixed by layer,"
+                f" up to {MOST_LAYERS:,}",
                 code="too-large",
             )
-        layers = range(int(start), int(start + length))
+        part, layers = _part_of(entry), _layers(entry)
+        last = max(last, layers.stop)
         if part in ("v", "qkv"):
-            parts["v"].update(layers)
-        if part == "down":
-            parts["down"].update(layers)
-        if entry.role == "experts":
+            values.update(layers)
+        if part == "down" and len(entry.shape) > 1 and not _BIAS.search(entry.name):
+            downs.update((layer, bool(_SHARED.search(entry.name))) for layer in layers)
+        if entry.role == "experts" and len(entry.shape) + len(entry.axes) > 2:
             experts = int(entry.axes[1].length) if len(entry.axes) > 1 else int(entry.shape[0])
     heads = ledger.model.attending[0].heads if ledger.model.attending else None
-    return _Model(
-        {layer: place for place, layer in enumerate(sorted(parts["v"]))},
-        {layer: place for place, layer in enumerate(sorted(parts["down"]))},
-        experts,
-        int(heads.queries) // int(heads.keys) if heads is not None and heads.keys else 1,
-        len(parts["down"]) == 80 and ledger.architecture == "llama",
-        not any(entry.role == "head" and entry.unique for entry in ledger.parameters),
+    group = int(heads.queries) // int(heads.keys) if heads is not None and heads.keys else 1
+    kind = ledger.architecture or ""
+    tied = not any(entry.role == "head" and entry.unique for entry in ledger.parameters)
+    model = Model(
+        layers=last,
+        values=len(values),
+        experts=experts,
+        group=group,
+        is_70b=last == 80 and kind in _AS_70B and group > 1,
+        is_falcon=kind == "falcon",
+        tied=tied,
     )
+    return _Places(
+        model,
+        {layer: place for place, layer in enumerate(sorted(values))},
+        {key: place for place, key in enumerate(sorted(downs))},
+    )
+
+
+def _of_text(ledger: Ledger) -> Iterable[Entry]:
+    towers = ledger.model.towers
+    return (entry for entry in ledger.parameters if not (towers and entry.name.startswith(towers)))

@@ -20,7 +20,8 @@ from tallystick.answers.memory.activations import (
     unmodelled,
 )
 from tallystick.answers.memory.collectives import gathered
-from tallystick.answers.memory.gguf import FILE_TYPES, as_gguf
+from tallystick.answers.memory.gguf import as_gguf
+from tallystick.answers.memory.gguf_rules import FILE_TYPES
 from tallystick.answers.memory.largest_layer import LargestLayer, largest_layer_of
 from tallystick.answers.memory.lines import PARTS, Line
 from tallystick.answers.memory.model_states import PRECISIONS, Precision
@@ -29,6 +30,7 @@ from tallystick.answers.memory.number_formats import (
     PACKED,
     cache_bytes,
     cache_format_named,
+    cache_source,
     format_named,
     scales_of_tensors,
 )
@@ -416,7 +418,7 @@ def _cached(one: Cached, form: str, computed: str, batch: int) -> Line:
         cache_bytes(batch * one.total, form, computed) + scales_of_tensors(2 * one.layers, form),
         f"{batch:,} × {one.layers:,} layers × {one.positions:,} tokens × {one.elements:,} × {width}"
         + (f" + {one.layers:,} layers × 2 scales × 4 B" if scales_of_tensors(1, form) else ""),
-        CACHED[form].source if form in CACHED else source,
+        cache_source(form, source),
     )
 
 

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from tallystick.answers.devices import Device
-from tallystick.answers.memory.gguf import FILE_TYPES, as_gguf
+from tallystick.answers.memory.gguf import as_gguf
+from tallystick.answers.memory.gguf_rules import FILE_TYPES
 from tallystick.answers.memory.model_states import TRAINED, is_packed
 from tallystick.answers.memory.number_formats import format_named
 from tallystick.answers.serve.ranks import ranks_of, refusal
@@ -28,7 +29,8 @@ UNSTATED = 2048  # tokens of the longest request if the config states none: vllm
 
 # Names of --quantization, and the number format of each. None: as the weights are stored.
 QUANTIZATIONS: dict[str, str | None] = {
-    "fp8": "fp8", "awq": "int4", "awq_marlin": "int4", "gptq": "int4", "gptq_marlin": "int4", "bitsandbytes": "nf4",
+    "fp8": "fp8", "awq": "awq", "awq_marlin": "awq", "gptq": "gptq-4bit-128g", "gptq_marlin": "gptq-4bit-128g",
+    "bitsandbytes": "nf4",
     "int8": "int8", "w8a8_int8": "int8", "w8a8_fp8": "fp8", "compressed-tensors": None, "mxfp4": None,
     "modelopt": None, "modelopt_fp4": None, "auto-round": None, "gguf": None,
 }  # fmt: skip
@@ -206,7 +208,7 @@ class _Plan:
         ledger, notes = self.ledger, [*self.ledger.notes, *self.notes(asked)]
         form, computed = self._formats(asked)
         if self.engine is LLAMA_CPP and form is not None:
-            ledger, form = as_gguf(ledger, form) if form in FILE_TYPES else _in_floats(ledger, form), None
+            ledger, form = as_gguf(ledger, form), None
         error = refusal(ledger, asked.tp, self.engine.padded_vocabulary) or self._too_long(asked)
         if not error and asked.pp > 1 and asked.pp > self._layers():
             error = f"ValueError: {self._layers()} layers cannot be divided into {asked.pp} pipeline stages"
@@ -304,10 +306,11 @@ class _Plan:
         if self.ledger.filed or is_packed(self.ledger):
             return None, "float16"
         word = word or plain
-        named = format_named({"f16": "float16", "f32": "float32"}.get(word.lower(), word))
+        named = format_named(word)
         if named not in FILE_TYPES and named not in TRAINED:
             raise BadInput(
-                f"{quoted(word)} is not a file type of llama.cpp: give one of f16, {', '.join(FILE_TYPES)}",
+                f"{quoted(word)} is not a file type of llama.cpp{nearest(named, FILE_TYPES)}: give one such as f16 or"
+                " q4_k_m; `tallystick dtypes` lists them",
                 code="unknown-name",
             )
         return named, "float16"
@@ -374,12 +377,6 @@ class _Plan:
     def _layers(self) -> int:
         model = self.ledger.model
         return sum(int(one.layers) for one in model.attending) + sum(int(one.layers) for one in model.recurring)
-
-
-def _in_floats(ledger: Ledger, form: str) -> Ledger:
-    """Return a ledger as convert_hf_to_gguf.py writes it: vectors are in float32."""
-    rolled = tuple(entry._replace(dtype=form if len(entry.shape) > 1 else "float32") for entry in ledger.rolled)
-    return replace(ledger, rolled=rolled)
 
 
 def _lacks(served: Served) -> tuple[str, ...]:
