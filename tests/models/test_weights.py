@@ -15,7 +15,7 @@ import tallystick
 from decoders import VOCABULARY
 from tallystick import BadInput
 from tallystick.models import Decoder, load_pretrained, save_pretrained
-from tallystick.models import lazy_tensors as reading
+from tallystick.models.checkpoints import lazy_tensors as reading
 from weights import SMALL, edit_config, read_strictly, same_bits, small, stored
 
 

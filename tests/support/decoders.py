@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-from tallystick.models.conversion import pour, stored_by
+from tallystick.models.checkpoints.conversion import pour, stored_by
 from tallystick.models.decoder import Decoder
 
 VOCABULARY = 97

@@ -1,7 +1,7 @@
 """The decoder: token embedding, blocks, final norm and an LM head that may be tied.
 
     decoder = Decoder.of("gpt2", n_layer=6)   # a preset or a Hugging Face config, random weights
-    decoder = load_pretrained("path/to/gpt2")  # trained weights (models/checkpoint.py)
+    decoder = load_pretrained("path/to/gpt2")  # trained weights (models/checkpoints/loading.py)
     logits = decoder(tokens)                  # (B, T) -> (B, T, V)
 
 Letters in shapes: B sequences of T tokens, d the width of the model, V rows of the vocabulary.

@@ -20,7 +20,7 @@ import torch
 from tallystick.arguments import named
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.files.texts import read_json
-from tallystick.models.checkpoint import load_pretrained
+from tallystick.models.checkpoints.loading import load_pretrained
 from tallystick.models.decoder import Decoder
 from tallystick.models.generation import Unfolding, stream
 from tallystick.models.sampling import Sampling

@@ -27,7 +27,7 @@ def decoder_of(config: TrainConfig, vocabulary: int) -> Decoder:
             positions than a sequence.
     """
     if config.pretrained:
-        from tallystick.models.checkpoint import load_pretrained
+        from tallystick.models.checkpoints.loading import load_pretrained
 
         if config.model:
             raise BadInput(

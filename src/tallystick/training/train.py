@@ -12,8 +12,8 @@ from torch import Tensor
 from tallystick.arguments import named
 from tallystick.errors import BadInput
 from tallystick.files.atomic import atomic_folder
+from tallystick.models.checkpoints.saving import write_decoder
 from tallystick.models.decoder import Decoder
-from tallystick.models.saving import write_decoder
 from tallystick.sources.run_folder import MODEL
 from tallystick.training.config import TrainConfig
 from tallystick.training.log import logging, refuse_missing

@@ -19,8 +19,8 @@ from tallystick.core.budget import one_source
 from tallystick.core.config import Config, merged
 from tallystick.core.registry import Architecture
 from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.models.checkpoints.names import Rule
 from tallystick.models.config import DecoderConfig
-from tallystick.models.names import Rule
 from tallystick.sources.locate import Stated, config_in, locate
 
 Reader = Callable[[Config], DecoderConfig]

@@ -9,8 +9,8 @@ from typing import Any
 from tallystick.architectures.kit import head_dim
 from tallystick.core.anatomy import Windows
 from tallystick.core.config import Config, optional
+from tallystick.models.checkpoints.names import Rule
 from tallystick.models.config import DecoderConfig, Rope
-from tallystick.models.names import Rule
 
 # Keys that all read beyond the blueprint's. Older configs have rope_theta and rope_scaling apart.
 KEYS: dict[str, Any] = {

@@ -2,10 +2,10 @@
 
 from tallystick.architectures.kit import windows_of
 from tallystick.core.config import Config
+from tallystick.models.checkpoints.names import Rule
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, MLP, each_layer, llama_like
-from tallystick.models.names import Rule
 
 NORMS = (
     Rule("model.layers.{}.input_layernorm.weight", "layers.{}.attention_norm.weight"),

@@ -1,9 +1,9 @@
 """GPT-2: learned positions, LayerNorm, and weights stored transposed (Conv1D)."""
 
 from tallystick.core.config import Config
+from tallystick.models.checkpoints.names import Rule
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
-from tallystick.models.names import Rule
 
 BLOCK = (
     Rule(

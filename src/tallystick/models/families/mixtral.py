@@ -1,10 +1,10 @@
 """Mixtral: Mistral with a mixture of experts."""
 
 from tallystick.core.config import Config
+from tallystick.models.checkpoints.names import Rule
 from tallystick.models.config import DecoderConfig, Experts
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, NORMS, each_layer, llama_like
-from tallystick.models.names import Rule
 
 PUBLISHED = (
     Rule("model.layers.{}.block_sparse_moe.gate.weight", "layers.{}.mlp.router.weight"),

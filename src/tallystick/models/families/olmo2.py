@@ -1,10 +1,10 @@
 """OLMo 2: norms on sublayer outputs; query and key norms over all heads at once."""
 
 from tallystick.core.config import Config
+from tallystick.models.checkpoints.names import Rule
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, MLP, llama_like
-from tallystick.models.names import Rule
 
 NORMS = (
     Rule("model.layers.{}.post_attention_layernorm.weight", "layers.{}.attention_out_norm.weight"),

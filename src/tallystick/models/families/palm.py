@@ -1,9 +1,9 @@
 """PaLM; no checkpoint was released, so tensors have the decoder's own names."""
 
 from tallystick.core.config import Config
+from tallystick.models.checkpoints.names import Rule
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import family
-from tallystick.models.names import Rule
 
 RULES = (
     Rule("embedding.weight", "embedding.weight"),

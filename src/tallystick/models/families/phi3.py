@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from tallystick.core.config import Config
+from tallystick.models.checkpoints.names import Rule
 from tallystick.models.config import DecoderConfig, Rope
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import ATTENTION, FRAME, KEYS, MLP, NORMS, each_layer, llama_like, rope_of
-from tallystick.models.names import Rule
 
 FUSED = (
     Rule(

@@ -2,11 +2,11 @@
 
 from tallystick.architectures.qwen3_moe import dense_layers
 from tallystick.core.config import Config
+from tallystick.models.checkpoints.names import Rule
 from tallystick.models.config import DecoderConfig, Experts
 from tallystick.models.families import family
 from tallystick.models.families._llama_like import KEYS, RULES, each_layer, llama_like
 from tallystick.models.families.mixtral import HELD
-from tallystick.models.names import Rule
 
 PUBLISHED = tuple(
     Rule(f"model.layers.{{}}.mlp.experts.{{}}.{one}_proj.weight", f"layers.{{}}.mlp.experts.{one}_proj")

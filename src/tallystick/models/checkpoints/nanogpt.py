@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tallystick.models.checkpoints.lazy_tensors import Held
+from tallystick.models.checkpoints.pickles import tensors_of
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import config_of
-from tallystick.models.lazy_tensors import Held
-from tallystick.models.pickles import tensors_of
 
 _ARGUMENTS = ("n_layer", "n_head", "n_embd", "block_size", "vocab_size", "bias", "dropout")
 _COMPILED = "_orig_mod."  # prefix that torch.compile adds to every name

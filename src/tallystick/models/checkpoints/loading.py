@@ -16,12 +16,12 @@ from tallystick.arguments import named
 from tallystick.core.config import CONFIG
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.formats.folder import TORCH_INDEX, TORCH_SINGLE, find_safetensors, names_in
-from tallystick.models import lazy_tensors, llama2c, nanogpt, pickles
+from tallystick.models.checkpoints import lazy_tensors, llama2c, nanogpt, pickles
+from tallystick.models.checkpoints.lazy_tensors import Held
+from tallystick.models.checkpoints.load_weights import assembled
 from tallystick.models.config import DecoderConfig
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import config_of
-from tallystick.models.lazy_tensors import Held
-from tallystick.models.load_weights import assembled
 from tallystick.models.surgery import set_dropout
 from tallystick.sources.checkpoint.tokenizer import TOKENIZER, rows_needed
 from tallystick.sources.locate import locate_weights

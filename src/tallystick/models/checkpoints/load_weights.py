@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from tallystick.errors import BadInput, quoted
+from tallystick.models.checkpoints.conversion import Taken, pour, stored_by, take, viewed
+from tallystick.models.checkpoints.lazy_tensors import Held
+from tallystick.models.checkpoints.names import Slice, Stored
 from tallystick.models.config import DecoderConfig
-from tallystick.models.conversion import Taken, pour, stored_by, take, viewed
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import changed
-from tallystick.models.lazy_tensors import Held
-from tallystick.models.names import Slice, Stored
 from tallystick.sources.roles.from_names import is_buffer
 
 _EMBEDDING, _HEAD = Slice("embedding.weight", None), Slice("head.weight", None)

@@ -21,11 +21,11 @@ from tallystick.errors import BadInput, shown
 from tallystick.files.atomic import atomic_folder
 from tallystick.formats.folder import INDEX, SINGLE
 from tallystick.formats.safetensors import header_bytes
-from tallystick.models.conversion import drawn, written_by
+from tallystick.models.checkpoints.conversion import drawn, written_by
+from tallystick.models.checkpoints.lazy_tensors import raw
+from tallystick.models.checkpoints.names import Stored
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import DROPOUTS, config_of, find
-from tallystick.models.lazy_tensors import raw
-from tallystick.models.names import Stored
 
 _METADATA = {"format": "pt"}  # older versions of transformers refuse a file without it
 _WEIGHTS = re.compile(r"(pytorch_)?model\b.*\.(safetensors|bin|index\.json)")  # files of an older checkpoint

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from tallystick.errors import BadInput
+from tallystick.models.checkpoints.names import Stored, stored_layout
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import find
-from tallystick.models.names import Stored, stored_layout
 
 Taken = dict[str, set[int | None]]
 

@@ -14,7 +14,7 @@ from tallystick.errors import BadInput
 from tallystick.files.local import opened
 from tallystick.formats import torch_save
 from tallystick.formats.shards import shards_of
-from tallystick.models.lazy_tensors import Held, in_memory
+from tallystick.models.checkpoints.lazy_tensors import Held, in_memory
 
 
 def is_pickle(path: Path) -> bool:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from tallystick.files.local import opened
 from tallystick.formats.llama2c import ANGLES, HEADER, layout_of
+from tallystick.models.checkpoints.lazy_tensors import Held, in_memory, made, mapping
 from tallystick.models.config import DecoderConfig
 from tallystick.models.families import config_of
-from tallystick.models.lazy_tensors import Held, in_memory, made, mapping
 
 
 def read(path: Path) -> tuple[DecoderConfig, dict[str, Held]]:
