@@ -77,6 +77,7 @@ outputs: .venv/ready
 	$(BIN)/python docs/site/outputs.py README.md $(wildcard docs/*.md docs/*/*.md docs/*/*.ipynb)
 	$(BIN)/python docs/site/terminal.py docs/terminal.svg docs/terminal-dark.svg
 	$(BIN)/python docs/site/tied_presets.py docs/tied-presets.md
+	PYTHONPATH=tests/support $(BIN)/python docs/site/outside_truth.py docs/outside-truth.md
 
 # The file tree in CONTRIBUTING.md, from the first line of each file.
 tree: .venv/ready
