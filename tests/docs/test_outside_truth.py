@@ -1,4 +1,4 @@
-"""Each figure that others published: ours is what it was, and where it differs the page says why."""
+"""Figures that others published: ours are what they were, and the page says why some differ."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Figures that others published, and ours: `tests/outside/*.csv`, and the engines' logs.
 
-A row is one figure: the project that published it, its kind, where it stands, the model and what was
-run, a command of ours without ``tallystick``, the value of its JSON that answers (an expression over
-its keys), their figure as printed and its unit, why ours differs, and the ratio of ours to theirs
-that the last release had. No text of others is copied: numbers and links are.
+A row is one figure: its kind, the project that published it, where it stands, the model and what
+was run, a command of ours without ``tallystick``, the value of its JSON that answers (an expression
+over its keys), their figure as printed and its unit, why ours differs, and the ratio of ours to
+theirs that the last release had. No text of others is copied: numbers and links are.
 
 The logs of serving engines have their own files, which `engine_logs` reads; `engine_figures` are
 figures of the same kind. As a script it writes the ratios of now into the files.
