@@ -21,6 +21,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import files
 from pathlib import Path
+from typing import Any
 
 import tallystick
 from tallystick.errors import BadInput
@@ -28,13 +29,14 @@ from tallystick.presets import PRESETS
 from tallystick.report.page import STYLE_SHEET
 from tallystick.web.answers import answers
 from tallystick.web.bootstrap import FIRST, STATIC, start
+from tallystick.web.stories import STORIES, Story
 
 HERE = Path(__file__).parent
 PYODIDE = "314.0.7"
 NEEDED = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 # Rooms that need torch or a process of their own, and what the host serves by itself.
 NOT_PACKED = ("cli", "live", "models", "training", "web/static")
-SHOWN = ("count", "formula", "memory", "compute")
+SHOWN = ("count", "formula", "ties", "memory", "compute")
 WIDTHS = {"": 760, "-narrow": 340}  # pixels of the pictures drawn in advance; the page draws them anew
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of the packed files, so that equal files make equal archives
 
@@ -115,16 +117,27 @@ def page_files(presets: Sequence[str], python: str | None = None) -> dict[str, b
     found = {"index.html": (STATIC / "explore.html").read_bytes(), "page.css": STYLE_SHEET.read_bytes()}
     own = (path for path in sorted(STATIC.iterdir()) if path.suffix != ".html")
     found |= {f"static/{path.name}": path.read_bytes() for path in own}
-    begin = start(None, {}, answered_by="browser") | {"first": presets, "python": python or "python/"}
+    requests = {name: {"model": {"name": name}, "wanted": list(SHOWN)} for name in presets}
+    requests |= {f"story-{name}": _told(story) for name, story in STORIES.items()}
+    begin = start(None, {}, answered_by="browser") | {"first": list(requests), "docs": "../"}
+    begin["python"] = python or "python/"
     begin |= {"offline": "offline.js"} if python else {}
     found["start.json"] = json.dumps(begin).encode()
-    for name in presets:
+    for name, request in requests.items():
         for kind, width in WIDTHS.items():
-            drawn = answers({"model": {"name": name}, "wanted": list(SHOWN), "width": width}, None)
+            drawn = answers({**request, "width": width}, None)
             for answer in drawn.values():
                 answer.pop("answer", None)  # for export, when Python has started
             found[f"first/{name}{kind}.json"] = json.dumps(drawn).encode()
     return found
+
+
+def _told(story: Story) -> dict[str, Any]:
+    """Return the request whose answers the page shows for a story."""
+    by_state = {"compare": "other", "reconcile": "claim", "check": "text"}
+    wanted = [*SHOWN, *(name for name, key in by_state.items() if story.state.get(key))]
+    wanted += ["fit"] if "device" in story.state.get("run", {}) else []
+    return {**story.state, "wanted": wanted}
 
 
 def _is_default(name: str) -> bool:

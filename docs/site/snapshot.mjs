@@ -24,10 +24,10 @@ def reply(body):
     return reply_to(body).decode()
 
 # Each answer once, and the families that most models are of: what they import is then in the snapshot.
-everything = {"wanted": ["count", "csv", "formula", "memory", "compute", "compare", "reconcile", "check"],
+everything = {"wanted": ["count", "csv", "json", "formula", "ties", "memory", "fit", "serve", "compute", "compare", "reconcile", "check"],
               "other": {"name": "llama-3-8b"}, "claim": "163M", "text": "50257 × 768 = 38,597,376\\n", "run": {"device": "h100"}}
 for name in ("gpt2", "mixtral-8x7b"):
-    for run in ({"device": "h100"}, {"mode": "training"}):
+    for run in ({"device": "h100"}, {"device": "h100", "mode": "training"}):
         said = json.loads(reply(json.dumps({**everything, "model": {"name": name}, "run": run})))
         wrong = [said["error"]] if "error" in said else [one["error"] for one in said.values() if "error" in one]
         if wrong:

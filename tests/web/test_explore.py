@@ -3,6 +3,7 @@ through what it is given.
 """
 
 import asyncio
+import csv
 import json
 import shlex
 
@@ -14,6 +15,7 @@ from repository import ROOT
 from tallystick.cli.main import main
 from tallystick.presets import PRESETS
 from tallystick.report.derivation.marked_text import marked_text
+from tallystick.web import questions
 from tallystick.web.answers import answers
 from tallystick.web.app import app
 from tallystick.web.controls import controls
@@ -51,6 +53,10 @@ def ask(client, model="gpt2", wanted=("count",), **more):
         ("compute", {"run": {"batch": 2, "sequence": 256, "dtype": "float16"}}),
         ("compare", {"set": {"n_layer": 6}, "other": {"name": "gpt2-xl"}, "other_set": {"n_layer": 7}}),
         ("reconcile", {"claim": "163M"}),
+        ("ties", {"set": {"tie_word_embeddings": False}}),
+        ("fit", {"run": {"device": "rtx4090", "batch": 2}}),
+        ("devices", {"run": {"sequence": 512, "device": "h100"}}),
+        ("serve", {"run": {"device": "h100"}, "serve": {"tp": 2, "input_tokens": 500, "output_tokens": 20}}),
     ],
 )
 def test_the_command_line_and_the_python_that_are_shown_give_the_same_answer(name, more, capsys):
@@ -116,7 +122,49 @@ def test_the_server_gives_the_count(client):
 def test_the_csv_is_the_command_lines(capsys):
     main(["count", "gpt2", "--by", "layer", "--format", "csv"])
     given = answers({"model": {"name": "gpt2"}, "wanted": ["csv"], "by": "layer"}, None)
-    assert given["csv"]["csv"] == capsys.readouterr().out
+    assert given["csv"]["text"] == capsys.readouterr().out
+
+
+ASKED = {
+    "run": {"device": "h100", "sequence": 2048}, "serve": {"engine": "vllm", "max_model_len": 4096, "input_tokens": 512},
+    "other": {"name": "gpt2-xl"}, "claim": "163M", "text": "50257 × 768 = 38,597,376",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", questions.ASKED)
+def test_each_answer_is_exported_as_the_library_writes_it(name):
+    request = {"model": {"name": "gemma-2-2b"}, "wanted": [name, "json", "csv"], "of": name, **ASKED}
+    given = answers(request, None)
+    assert json.loads(given["json"]["text"]) == json.loads(json.dumps(given[name]["answer"]))
+    table = list(csv.reader(given["csv"]["text"].splitlines()))
+    assert len(table) > 1
+    assert {len(row) for row in table} == {len(table[0])}
+
+
+def test_a_count_beyond_a_browsers_integers_is_exported_exactly():
+    config = json.dumps({"model_type": "llama", "num_hidden_layers": 2**40 + 1})
+    given = answers({"model": {"config": config}, "wanted": ["json"]}, None)["json"]["text"]
+    total = tallystick.count(json.loads(config)).total
+    assert total > 2**53
+    assert float(total) != total  # JavaScript would round it
+    assert f'"unique": {total},' in given
+
+
+def test_of_an_unknown_answer_nothing_is_exported():
+    given = answers({"model": {"name": "gpt2"}, "wanted": ["json", "csv"], "of": "weather"}, None)
+    assert "expected one of count" in given["json"]["error"]
+    assert "expected one of count" in given["csv"]["error"]
+
+
+@pytest.mark.parametrize("name", ["fit", "serve"])
+def test_without_a_device_one_is_asked_for(name):
+    given = answers({"model": {"name": "gpt2"}, "wanted": [name], "serve": {"engine": "vllm"}}, None)
+    assert given[name]["error"].startswith("choose a device")
+
+
+def test_an_engine_that_nobody_knows_gets_a_line():
+    given = answers({"model": {"name": "gpt2"}, "wanted": ["serve"], "serve": {"engine": "x"}, "run": {"device": "h100"}}, None)
+    assert "expected one of vllm" in given["serve"]["error"]
 
 
 def test_a_pasted_config_is_counted():

@@ -8,6 +8,7 @@ for the docs.
 
 import json
 import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -16,6 +17,7 @@ from chromium import ABSENT, CHROMIUM, launched
 from repository import ROOT
 from tallystick.report.numbers import exact, in_giga
 from tallystick.web.public import public_page
+from tallystick.web.stories import STORIES
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
 pytestmark = [
@@ -427,10 +429,91 @@ def test_a_link_restores_the_state(opened):
     assert other.input_value("#other") == "llama-2-7b"
 
 
+@pytest.mark.parametrize("name", STORIES)
+@page_alone
+def test_a_story_opens_in_place_by_its_address(opened, name):
+    story = STORIES[name]
+    page = opened(f"#story={name}")
+    assert page.inner_text("#h-story") == story.title
+    assert page.locator("#story > p:not(.note)").all_inner_texts() == list(story.sentences)
+    for section in story.sections:
+        playwright.expect(page.locator(f"#{section}")).not_to_be_empty()
+    told = page.locator("main > section.told .answer:not(:empty)").evaluate_all("all => all.map((one) => one.id)")
+    assert told[: len(story.sections)] == list(story.sections)
+    page.wait_for_timeout(250)  # in which the address is written
+    assert page.evaluate("location.hash") == f"#story={name}"
+    assert page.locator("#stories [aria-current]").get_attribute("data-story") == name
+
+
+def test_a_story_is_left_and_opened_again(opened):
+    page = opened("#model=gpt2-medium")
+    settled(page, page.click, '#stories [data-story="tying"]')
+    playwright.expect(page.locator("#memory")).to_contain_text("308,779,008")
+    assert page.is_hidden("#story .changed")
+    settled(page, page.fill, "#run-batch", "2")
+    assert page.is_visible("#story .changed")
+    page.wait_for_function("() => location.hash.includes('batch')")
+    settled(page, page.click, "#story .changed a")
+    assert page.evaluate("location.hash") == "#story=tying"
+    assert page.input_value("#run-batch") == ""
+    submit(page, "#name", "gpt2")
+    assert page.is_hidden("#story")
+    order = page.locator("main > section[aria-labelledby]").evaluate_all("all => all.map((one) => one.getAttribute('aria-labelledby'))")
+    assert order[1:4] == ["h-count", "h-formula", "h-ties"]
+
+
+def test_back_and_forward_go_from_model_to_model_not_from_slider_to_slider(opened):
+    page = opened("#model=gpt2")
+    page.focus('[aria-label="layers, by steps"]')
+    settled(page, page.keyboard.press, "ArrowRight")
+    settled(page, page.focus, "#name")  # the slider takes new stops
+    submit(page, "#name", "llama-3-8b")  # at once: the address of the step before was not written yet
+    settled(page, page.click, '#stories [data-story="163m"]')
+    settled(page, page.go_back)
+    assert total(page) == tallystick.count("llama-3-8b").total
+    assert page.is_hidden("#story")
+    settled(page, page.go_back)
+    assert total(page) == tallystick.count("gpt2", n_layer=13).total
+    assert page.input_value("#name") == "gpt2"
+    settled(page, page.go_forward)
+    assert total(page) == tallystick.count("llama-3-8b").total
+    settled(page, page.go_forward)
+    assert page.inner_text("#h-story") == STORIES["163m"].title
+
+
+def test_whether_it_fits_and_how_it_is_served(opened):
+    page = opened("#model=llama-3-8b")
+    settled(page, page.select_option, "#fit-device", "rtx4090")
+    playwright.expect(page.locator("#fit")).to_contain_text("inference fits rtx4090")
+    assert page.input_value("#run-device") == page.input_value("#serve-device") == "rtx4090"
+    settled(page, page.select_option, "#serve-engine", "vllm")
+    settled(page, lambda: (page.fill("#serve-max_model_len", "8192"), page.press("#serve-max_model_len", "Tab")))
+    answer = tallystick.serve("llama-3-8b", engine="vllm", device="rtx4090", max_model_len=8192)
+    for line in answer.lines:
+        playwright.expect(page.locator("#serve")).to_contain_text(line)
+    page.check("#all-devices")
+    rows = page.locator("#devices tbody tr")
+    playwright.expect(rows).to_have_count(len(tallystick.fit_all("llama-3-8b").devices) // 3)
+    page.wait_for_function("() => decodeURIComponent(location.hash).includes('\"devices\":true')")
+    other = opened(page.evaluate("location.hash"))
+    playwright.expect(other.locator("#serve")).to_contain_text(answer.lines[-1])
+    playwright.expect(other.locator("#devices tbody tr")).to_have_count(rows.count())
+    page.select_option("#fit-device", "")
+    playwright.expect(page.locator("#serve")).to_contain_text("choose a device")
+
+
+def test_ties_are_said(opened):
+    page = opened()
+    assert "transformer.wte.weight, lm_head.weight" in page.inner_text("#ties")
+    settled(page, page.uncheck, "#set-tie_word_embeddings")
+    assert "no tied weights" in page.inner_text("#ties")
+
+
 @page_alone
 def test_a_link_that_was_broken_opens_the_page(opened):
     assert total(opened("#%7Bnothing")) == 124_439_808
     assert total(opened("#5")) == 124_439_808
+    assert total(opened("#story=nothing")) == 124_439_808
 
 
 def test_what_is_shown_can_be_taken_away(opened, tmp_path):
@@ -444,12 +527,29 @@ def test_what_is_shown_can_be_taken_away(opened, tmp_path):
     assert json.loads(taken("JSON")) == json.loads(json.dumps(tallystick.count("gpt2").to_dict()))
     assert b"transformer" not in taken("CSV")
     assert b"attention,28348416" in taken("CSV")
-    assert taken("SVG").startswith(b"<svg")
+    svg = ElementTree.fromstring(taken("SVG"))
+    words = " ".join(svg.itertext())
+    assert page.inner_text("#total") in words
+    assert "Where the parameters are, by role" in words
+    assert "tallystick count gpt2" in words
     png = taken("PNG")
     assert png.startswith(b"\x89PNG")
-    picture = page.locator("#count svg.picture")
-    assert int.from_bytes(png[16:20], "big") == 2 * int(picture.get_attribute("width"))
+    assert int.from_bytes(png[16:20], "big") == 2 * int(svg.get("width"))
+    assert int.from_bytes(png[20:24], "big") == 2 * int(svg.get("height"))
     assert len(png) > 5000  # something is drawn
+
+
+def test_integers_beyond_a_browsers_are_exported_exactly(opened):
+    page = opened()
+    config = {"model_type": "llama", "num_hidden_layers": 2**40 + 1}
+    page.click("#paste")
+    page.fill("#config", json.dumps(config))
+    settled(page, page.click, "#pasting button")
+    with page.expect_download() as started:
+        page.click('.away[data-name="count"] >> text="JSON"')
+    total = tallystick.count(config).total
+    assert float(total) != total
+    assert json.loads(open(started.value.path(), "rb").read())["totals"]["unique"] == total
 
 
 @page_alone

@@ -9,9 +9,13 @@ from pathlib import Path
 from tallystick.answers.check.check import Check
 from tallystick.answers.compare.compare import Comparison
 from tallystick.answers.compute.compute import Compute
+from tallystick.answers.fit import Fit
+from tallystick.answers.fit_all import FitAll
 from tallystick.answers.formula import Formula, formula
 from tallystick.answers.memory.memory import Memory
 from tallystick.answers.reconcile.reconcile import Reconciliation
+from tallystick.answers.serve.serve import Serve
+from tallystick.answers.ties.ties import Ties
 from tallystick.core.ledger import Ledger
 from tallystick.report.charts.bars import draw_comparison, draw_explanation, draw_memory
 from tallystick.report.charts.treemap import draw_tensors
@@ -20,11 +24,14 @@ from tallystick.report.compare import show_compare
 from tallystick.report.compute import show_compute
 from tallystick.report.count import show_count
 from tallystick.report.derivation.marked_text import marked_text
+from tallystick.report.fit import show_fit, show_fit_all
 from tallystick.report.formula import show_formula
 from tallystick.report.mathml import typeset
 from tallystick.report.memory import show_memory
 from tallystick.report.reconcile import show_reconciliation
+from tallystick.report.serve import show_serve
 from tallystick.report.sheet import section
+from tallystick.report.ties import show_ties
 
 STYLE_SHEET = Path(__file__).parent / "page.css"
 WIDTH = 960  # pixels
@@ -72,6 +79,26 @@ def formula_section(answer: Formula) -> str:
 def memory_section(answer: Memory, *, width: int = WIDTH) -> str:
     """Return the memory at each moment, and each part of it."""
     return section(show_memory, answer, picture=draw_memory(answer, width=width))
+
+
+def fit_section(answer: Fit) -> str:
+    """Return whether a run fits on a device, and what would make it fit."""
+    return section(show_fit, answer)
+
+
+def devices_section(answer: FitAll) -> str:
+    """Return the devices on which a run fits, by dtype of the weights."""
+    return section(show_fit_all, answer)
+
+
+def serve_section(answer: Serve) -> str:
+    """Return the lines that an engine logs, and its parts in bytes."""
+    return section(show_serve, answer)
+
+
+def ties_section(answer: Ties) -> str:
+    """Return what is tied, and the verdict."""
+    return section(show_ties, answer)
 
 
 def compute_section(answer: Compute) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from tallystick.errors import BadInput
 from tallystick.files.remote import Missing
 from tallystick.report.charts.treemap import LAYOUTS
 from tallystick.unforeseen import line_of
+from tallystick.web import questions
 from tallystick.web.controls import controls
 from tallystick.web.page_files import needed
 from tallystick.web.request import PageRequest
@@ -19,15 +19,7 @@ if TYPE_CHECKING:
     from tallystick.answers.memory.memory import Memory
     from tallystick.core.ledger import Ledger
 
-BY = ("role", "layer", "tensor")
-# Options of `memory` that the page may set, with their types.
-RUN: dict[str, type] = {
-    "mode": str, "dtype": str, "batch": int, "sequence": int, "kv_dtype": str, "optimizer": str, "precision": str,
-    "attention": str, "recompute": str, "loss": str, "lora": int, "dp": int, "zero": int, "tp": int, "pp": int, "ep": int,
-    "device": str,
-}  # fmt: skip
 TEXT = "derivation.md"  # the text's file name in the command lines
-SIZES = ("batch", "sequence")  # options that `compute` takes
 
 
 def answers(request: object, source: str | None) -> dict[str, Any]:
@@ -62,7 +54,7 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
 def _count(asked: PageRequest) -> dict[str, Any]:
     from tallystick.report.page import count_section
 
-    ledger, by = asked.ledger(), asked.choice("by", BY)
+    ledger, by = questions.count(asked), asked.choice("by", questions.BY)
     html = count_section(ledger, by=by, layout=asked.choice("layout", LAYOUTS), width=asked.width)
     return {
         "answer": ledger.to_dict(),
@@ -72,33 +64,27 @@ def _count(asked: PageRequest) -> dict[str, Any]:
     }
 
 
-def _csv(asked: PageRequest) -> dict[str, Any]:
-    """Return the count's table as CSV."""
-    from tallystick.report.count import show_count
-    from tallystick.report.table import console
-
-    written = io.StringIO()
-    show_count(asked.ledger(), console(written), by=asked.choice("by", BY), style="csv")
-    return {"csv": written.getvalue()}
-
-
 def _formula(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.answers.formula import formula
     from tallystick.report.page import formula_section
 
-    answer = formula(asked.ledger())
+    answer = questions.formula(asked)
     return {"answer": answer.to_dict(), "html": formula_section(answer), **_lines("formula", asked)}
 
 
+def _ties(asked: PageRequest) -> dict[str, Any]:
+    from tallystick.report.page import ties_section
+
+    answer = questions.ties(asked)
+    return {"answer": answer.to_dict(), "html": ties_section(answer), **_lines("ties", asked)}
+
+
 def _memory(asked: PageRequest) -> dict[str, Any]:
-    from tallystick import memory
     from tallystick.report.page import memory_section
 
-    options = asked.options("run", RUN)
-    answer = memory(asked.ledger(), **options)
+    answer = questions.memory(asked)
     html = memory_section(answer, width=asked.width)
     given = {"answer": answer.to_dict(), "html": html, "defaults": _defaults(asked.ledger(), answer)}
-    return {**given, **_lines("memory", asked, **options)}
+    return {**given, **_lines("memory", asked, **questions.run(asked))}
 
 
 def _defaults(ledger: Ledger, answer: Memory) -> dict[str, Any]:
@@ -107,25 +93,51 @@ def _defaults(ledger: Ledger, answer: Memory) -> dict[str, Any]:
 
     from tallystick import memory
 
-    stated = {name: one.default for name, one in signature(memory).parameters.items() if name in RUN}
+    stated = {name: one.default for name, one in signature(memory).parameters.items() if name in questions.RUN}
     stated = {name: value for name, value in stated.items() if value not in (None, signature(memory).empty)}
-    return {**stated, "batch": answer.batch, "sequence": answer.sequence, "dtype": ", ".join(ledger.by("dtype"))}
+    cached = {line.what.rpartition(" in ")[2] for line in answer.lines if line.part == "kv_cache"}
+    given = {"batch": answer.batch, "sequence": answer.sequence, "dtype": ", ".join(ledger.by("dtype"))}
+    return {**stated, **given, "kv_dtype": ", ".join(sorted(cached)), "device": "none", "lora": "none"}
 
 
 def _compute(asked: PageRequest) -> dict[str, Any]:
-    from tallystick import compute
     from tallystick.report.page import compute_section
 
-    options = {name: value for name, value in asked.options("run", RUN).items() if name in SIZES}
-    answer = compute(asked.ledger(), **options)
-    return {"answer": answer.to_dict(), "html": compute_section(answer), **_lines("compute", asked, **options)}
+    answer = questions.compute(asked)
+    html = compute_section(answer)
+    return {"answer": answer.to_dict(), "html": html, **_lines("compute", asked, **questions.sizes(asked))}
+
+
+def _fit(asked: PageRequest) -> dict[str, Any]:
+    from tallystick.report.page import fit_section
+
+    answer = questions.fit(asked)
+    return {"answer": answer.to_dict(), "html": fit_section(answer), **_lines("fit", asked, **questions.run(asked))}
+
+
+def _devices(asked: PageRequest) -> dict[str, Any]:
+    from tallystick.report.page import devices_section
+
+    answer, options = questions.devices(asked), questions.on_devices(asked)
+    lines = _lines("fit", asked, **options)
+    lines["python"] = python("fit_all", (asked.word(), asked.settings()), **options)
+    return {"answer": answer.to_dict(), "html": devices_section(answer), **lines}
+
+
+def _serve(asked: PageRequest) -> dict[str, Any]:
+    from tallystick.report.page import serve_section
+
+    answer, options = questions.serve(asked), questions.served(asked)
+    lines = _lines("serve", asked, **options)
+    said = {name.removesuffix("_tokens"): value for name, value in options.items()}  # the command's --input, --output
+    lines["command"] = command("serve", asked.word(), sets={"--set": asked.settings()}, **said)
+    return {"answer": answer.to_dict(), "html": serve_section(answer), **lines}
 
 
 def _compare(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.answers.compare.compare import compare
     from tallystick.report.page import compare_section
 
-    answer = compare(asked.ledger(), asked.ledger("other", "other_set"))
+    answer = questions.compare(asked)
     sets = asked.settings("set"), asked.settings("other_set")
     return {
         "answer": answer.to_dict(),
@@ -136,10 +148,9 @@ def _compare(asked: PageRequest) -> dict[str, Any]:
 
 
 def _reconcile(asked: PageRequest) -> dict[str, Any]:
-    from tallystick import reconcile
     from tallystick.report.page import reconcile_section
 
-    answer = reconcile(asked.ledger(), asked.claim)
+    answer = questions.reconcile(asked)
     settings = asked.settings()
     return {
         "answer": answer.to_dict(),
@@ -150,11 +161,9 @@ def _reconcile(asked: PageRequest) -> dict[str, Any]:
 
 
 def _check(asked: PageRequest) -> dict[str, Any]:
-    from tallystick import check
     from tallystick.report.page import check_section
 
-    # A line break marks it as text, not as a path: the page must not name files of this machine.
-    answer = check(f"{asked.text}\n", asked.ledger())
+    answer = questions.check(asked)
     settings = asked.settings()
     return {
         "answer": answer.to_dict(),
@@ -176,11 +185,16 @@ def _lines(name: str, asked: PageRequest, **options: Any) -> dict[str, str]:
 
 ANSWERS: dict[str, Callable[[PageRequest], dict[str, Any]]] = {
     "count": _count,
-    "csv": _csv,
     "formula": _formula,
+    "ties": _ties,
     "memory": _memory,
     "compute": _compute,
+    "fit": _fit,
+    "devices": _devices,
+    "serve": _serve,
     "compare": _compare,
     "reconcile": _reconcile,
     "check": _check,
+    "json": questions.as_json,
+    "csv": questions.as_csv,
 }

@@ -16,6 +16,7 @@ from tallystick.presets import PRESETS
 from tallystick.web.public import PAGE, public_page
 from tallystick.web.request import MOST_CONFIG
 from tallystick.web.security import MOST_BYTES
+from tallystick.web.stories import story_list
 
 STATIC = Path(__file__).parent / "static"  # the page's HTML, JavaScript and CSS
 _FLOATS = ("float32", "bfloat16", "float16")
@@ -31,9 +32,12 @@ def start(source: str | None, settings: Mapping[str, Any], *, answered_by: str =
         settings: config keys to set over the source.
         answered_by: ``"process"`` of this machine, or Python in the ``"browser"``.
     """
+    public = public_page()
     return {
         "answered_by": answered_by,
-        "public": public_page() or PAGE,
+        "public": public or PAGE,
+        "docs": public and public.removesuffix(PAGE),
+        "stories": story_list(),
         "hub": HUB,
         "source": source or FIRST,
         "set": dict(settings),

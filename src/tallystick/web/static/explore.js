@@ -1,19 +1,26 @@
 // The page: asks its answerer and shows the answers. It computes no numbers.
 
 import { connect } from "./answerers.js";
-import { showAway } from "./away.js";
 import { showDefaults, showRun, showSizes } from "./controls.js";
+import { showExports } from "./exports.js";
 import { askWith, carried, dropped, isRepository, Refused, repository, setToken } from "./files.js";
+import { onReturn, remember, step } from "./history.js";
 import { isText, modelOf, pasted } from "./models.js";
-import { fragment, isNamed, remember, request, restore, state } from "./state.js";
+import { fillServing, listenServing, slow } from "./serving.js";
+import { fragment, isNamed, isStory, knowStories, request, restore, state } from "./state.js";
+import { begin as beginStories, showStory } from "./stories.js";
 
 const at = (id) => document.getElementById(id);
-const ALWAYS = ["count", "formula", "memory", "compute"];
-const NAMES = [...ALWAYS, "compare", "reconcile", "check"];
+const ALWAYS = ["count", "formula", "ties", "memory", "compute"];
+const LATER = ["fit", "devices", "serve"]; // these take longer, and are asked for when nothing moves
+const NAMES = ["count", "formula", "ties", "memory", ...LATER, "compute", "compare", "reconcile", "check"];
+const PAUSE = 150; // milliseconds without a change, until LATER are asked for
 const NARROWEST = 280, WIDEST = 1100; // pixels of a picture
+const LONGEST_ADDRESS = 200; // characters, in a picture
 const WIDE = 720; // pixels of the page from which the wider of two pictures drawn in advance is shown
 const held = new Map(); // dropped files by the name in the state: a link cannot hold them
-let start, answerer, answers = {}, busy = false, again = false;
+const embedded = new URLSearchParams(location.search).has("embed"); // in a page of the documentation: a story alone
+let start, answerer, answers = {}, busy = false, again = false, wake;
 
 function complain(words) {
   at("error").textContent = words ?? "";
@@ -22,19 +29,37 @@ function complain(words) {
 
 async function refresh() {
   again = busy;
+  wake?.();
   if (busy) return;
   busy = true;
   do {
     again = false;
     const asked = { compare: state.other, reconcile: state.claim, check: state.text };
     const wanted = [...ALWAYS, ...Object.keys(asked).filter((name) => asked[name])];
-    const width = Math.max(NARROWEST, Math.min(WIDEST, Math.floor(at("count").clientWidth)));
-    show(await ask(request(wanted, width)));
+    show(await ask(request(wanted, width())));
+    remember();
+    document.body.dataset.shown = String(Number(document.body.dataset.shown ?? 0) + 1);
+    if (!again) await refreshLater();
   } while (again);
   busy = false;
-  remember();
-  document.body.dataset.shown = String(Number(document.body.dataset.shown ?? 0) + 1);
 }
+
+async function refreshLater() {
+  const wanted = slow();
+  for (const name of LATER) {
+    if (!wanted.includes(name)) at(name).replaceChildren();
+    else at(name).classList.add("stale");
+  }
+  if (!wanted.length || !at("error").hidden) return;
+  await new Promise((done) => { wake = done; setTimeout(done, PAUSE); });
+  if (again) return;
+  const reply = await ask(request(wanted, width()));
+  if (again) return;
+  if (reply.error) complain(reply.error);
+  else put(reply, wanted);
+}
+
+const width = () => Math.max(NARROWEST, Math.min(WIDEST, Math.floor(at("count").clientWidth)));
 
 // The files of a model, if it has any: of the hub's repositories or dropped.
 async function filesOf(model) {
@@ -47,6 +72,7 @@ async function filesOf(model) {
 }
 
 async function ask(asked) {
+  answerer ??= connect(start);
   try {
     const [model, other] = await Promise.all([filesOf(asked.model), filesOf(asked.other)]);
     return await askWith(answerer, asked, { ...(model && { model }), ...(other && { other }) });
@@ -56,36 +82,44 @@ async function ask(asked) {
   }
 }
 
-// A preset as the site was built with it, until Python has started.
+// A preset or a story as the site was built with it, until Python has started.
 async function showFirst() {
-  if (!start.first?.includes(state.model.name) || !isNamed()) return;
-  const reply = await fetch(`first/${state.model.name}${innerWidth < WIDE ? "-narrow" : ""}.json`).catch(() => null);
-  if (!reply?.ok) return;
+  const name = isStory() ? `story-${state.story}` : isNamed() ? state.model.name : null;
+  if (!start.first?.includes(name)) return false;
+  const reply = await fetch(`first/${name}${innerWidth < WIDE ? "-narrow" : ""}.json`).catch(() => null);
+  if (!reply?.ok) return false;
   const answer = await reply.json();
-  if (document.body.dataset.shown === undefined && isNamed()) show(answer);
+  if (document.body.dataset.shown === undefined && (isNamed() || isStory())) show(answer);
   document.body.dataset.first = "shown";
+  return true;
 }
 
 function show(reply) {
   const whole = reply.error ?? reply.count.error;
   if (!whole) at("access").hidden = true;
   complain(whole);
-  for (const name of NAMES) {
-    const answer = reply[name];
-    at(name).classList.toggle("stale", Boolean(whole));
-    if (whole) continue;
-    if (!answer) at(name).replaceChildren();
-    else if (answer.error) at(name).replaceChildren(sentence(answer.error));
-    else swap(at(name), answer.html);
-  }
+  showStory(at("story"), at("stories"));
+  for (const name of NAMES) at(name).classList.toggle("stale", Boolean(whole));
   if (whole) return;
-  answers = reply;
+  answers = {};
+  put(reply, NAMES.filter((name) => reply[name] || !LATER.includes(name)));
   at("pointed").textContent = at("pointed").dataset.hint; // of the picture before
   at("total").textContent = at("count").querySelector("p").textContent;
   document.title = `${at("total").textContent} · tallystick`;
   showSizes(at("controls"), reply.count.controls, set);
   showDefaults(at("run"), reply.memory?.defaults);
-  if (reply.count.answer) showAway(at("away"), NAMES, answers, csv, copy); // not drawn in advance
+}
+
+function put(reply, names) {
+  Object.assign(answers, reply);
+  for (const name of names) {
+    const answer = reply[name];
+    at(name).classList.remove("stale");
+    if (!answer) at(name).replaceChildren();
+    else if (answer.error) at(name).replaceChildren(sentence(answer.error));
+    else swap(at(name), answer.html);
+  }
+  if (answers.count.answer) showExports(at("away"), NAMES, answers, { text: exported, copy, origin, complain }); // not drawn in advance
 }
 
 function sentence(words) {
@@ -108,8 +142,11 @@ function set(key, value) {
 }
 
 function choose(model) {
-  state.model = model;
-  state.set = {};
+  step(() => {
+    state.model = model;
+    state.set = {};
+    state.story = "";
+  });
   at("name").value = nameOf(model);
   at("pasting").hidden = true;
   at("paste").setAttribute("aria-expanded", "false");
@@ -133,9 +170,20 @@ async function open({ name, files }) {
   }
 }
 
-async function csv() {
-  const reply = await ask(request(["csv"], WIDEST));
-  return reply.csv.csv;
+// An answer as the library writes it: numbers of this page would be rounded to 53 bits.
+async function exported(name, kind) {
+  const reply = await ask({ ...request([kind], WIDEST), of: name });
+  const error = reply.error ?? reply[kind].error;
+  if (error) throw new Error(error);
+  return reply[kind].text;
+}
+
+// What a picture is of: a file has no page around it.
+function origin(name) {
+  const section = at(name).closest("section").querySelector("h2").textContent;
+  const address = link();
+  const known = address.startsWith("http") && address.length < LONGEST_ADDRESS ? `${address}   ` : "";
+  return { title: at("total").textContent, subtitle: name === "count" ? `${section}, by ${state.by}` : section, source: `${known}${answers[name].command}` };
 }
 
 async function copy(text) {
@@ -155,7 +203,14 @@ function fill() {
   at("name").value = nameOf(state.model);
   at("other").value = state.other ? nameOf(state.other) : "";
   for (const id of ["by", "layout", "claim", "text"]) at(id).value = state[id];
-  showRun(at("run"), start.choices, state.run, refresh);
+  showRun(at("run"), start.choices, state.run, changed);
+  fillServing(start.choices);
+}
+
+// An option of the run that other fields show too.
+function changed() {
+  fillServing(start.choices);
+  refresh();
 }
 
 function listen() {
@@ -182,22 +237,19 @@ function listen() {
     });
   }
   submit("access", () => { setToken(at("token").value); refresh(); });
-  click("reset", () => { state.set = {}; refresh(); });
+  click("reset", () => { step(() => { state.set = {}; }); refresh(); });
   for (const id of ["by", "layout"]) at(id).addEventListener("change", () => { state[id] = at(id).value; refresh(); });
-  submit("others", () => {
-    state.other = at("other").value.trim() ? { name: at("other").value.trim() } : null;
-    state.other_set = {};
+  const compare = (other, other_set = {}) => {
+    step(() => Object.assign(state, { other, other_set }));
+    at("other").value = other ? nameOf(other) : "";
     refresh();
-  });
-  click("pin", () => {
-    state.other = state.model;
-    state.other_set = { ...state.set };
-    at("other").value = nameOf(state.model);
-    refresh();
-  });
-  click("alone", () => { state.other = null; at("other").value = ""; refresh(); });
-  submit("claims", () => { state.claim = at("claim").value.trim(); refresh(); });
-  submit("texts", () => { state.text = at("text").value.trim() ? at("text").value : ""; refresh(); });
+  };
+  submit("others", () => compare(at("other").value.trim() ? { name: at("other").value.trim() } : null));
+  click("pin", () => compare(state.model, { ...state.set }));
+  click("alone", () => compare(null));
+  submit("claims", () => { step(() => { state.claim = at("claim").value.trim(); }); refresh(); });
+  submit("texts", () => { step(() => { state.text = at("text").value.trim() ? at("text").value : ""; }); refresh(); });
+  listenServing(() => { showRun(at("run"), start.choices, state.run, changed); showDefaults(at("run"), answers.memory?.defaults); refresh(); });
   click("link", () => copy(link()));
   for (const kind of ["pointermove", "pointerdown"]) { // a tap does not move
     document.addEventListener(kind, (event) => {
@@ -212,22 +264,27 @@ function listen() {
       if (kind === "drop" && event.dataTransfer.files.length) carried(event.dataTransfer).then(open);
     });
   }
-  addEventListener("hashchange", () => { if (restore(location.hash)) { fill(); refresh(); } });
-  let width = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; refresh(); } });
+  onReturn(() => { fill(); refresh(); });
+  let before = innerWidth;
+  addEventListener("resize", () => { if (innerWidth !== before) { before = innerWidth; if (answerer) refresh(); } });
 }
 
 start = await (await fetch("start.json", { cache: "no-cache" })).json();
-answerer = connect(start);
+if (!embedded) answerer = connect(start);
+document.body.classList.toggle("embedded", embedded);
+knowStories(start.stories);
 at("presets").append(...start.presets.map((name) => new Option(name, name)));
+beginStories(start, at("stories"));
+if (start.docs) Object.assign(at("docs"), { href: `${start.docs}index.html`, hidden: false });
 if (!restore(location.hash)) Object.assign(state, { model: { name: start.source }, set: start.set });
+at("whole").href = `./${location.hash}`;
 if (matchMedia("(max-width: 860px)").matches) for (const id of ["sizes", "running"]) at(id).open = false;
 fill();
 listen();
 if (state.model.file && !("config" in state.model || "header" in state.model)) {
   complain(`${state.model.file} is too large to put in a link; drop the file again.`);
 } else {
-  showFirst();
-  await refresh();
+  const first = showFirst();
+  if (!embedded || !(await first)) await refresh(); // a story in a page starts Python when it is changed
 }
-if (start.offline) navigator.serviceWorker?.register(start.offline); // after the first answer, which it would slow down
+if (start.offline && !embedded) navigator.serviceWorker?.register(start.offline); // after the first answer, which it would slow down
