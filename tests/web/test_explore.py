@@ -163,7 +163,9 @@ def test_without_a_device_one_is_asked_for(name):
 
 
 def test_an_engine_that_nobody_knows_gets_a_line():
-    given = answers({"model": {"name": "gpt2"}, "wanted": ["serve"], "serve": {"engine": "x"}, "run": {"device": "h100"}}, None)
+    given = answers(
+        {"model": {"name": "gpt2"}, "wanted": ["serve"], "serve": {"engine": "x"}, "run": {"device": "h100"}}, None
+    )
     assert "expected one of vllm" in given["serve"]["error"]
 
 

@@ -8,6 +8,7 @@ for the docs.
 
 import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -458,7 +459,9 @@ def test_a_story_is_left_and_opened_again(opened):
     assert page.input_value("#run-batch") == ""
     submit(page, "#name", "gpt2")
     assert page.is_hidden("#story")
-    order = page.locator("main > section[aria-labelledby]").evaluate_all("all => all.map((one) => one.getAttribute('aria-labelledby'))")
+    order = page.locator("main > section[aria-labelledby]").evaluate_all(
+        "all => all.map((one) => one.getAttribute('aria-labelledby'))"
+    )
     assert order[1:4] == ["h-count", "h-formula", "h-ties"]
 
 
@@ -549,7 +552,7 @@ def test_integers_beyond_a_browsers_are_exported_exactly(opened):
         page.click('.away[data-name="count"] >> text="JSON"')
     total = tallystick.count(config).total
     assert float(total) != total
-    assert json.loads(open(started.value.path(), "rb").read())["totals"]["unique"] == total
+    assert json.loads(Path(started.value.path()).read_bytes())["totals"]["unique"] == total
 
 
 @page_alone
