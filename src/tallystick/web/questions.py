@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
@@ -138,7 +139,7 @@ def check(asked: PageRequest) -> Check:
     return answer(f"{asked.text}\n", asked.ledger())
 
 
-ASKED = {
+ASKED: dict[str, Callable[[PageRequest], Any]] = {
     "count": count, "formula": formula, "ties": ties, "memory": memory, "fit": fit, "devices": devices, "serve": serve,
     "compute": compute, "compare": compare, "reconcile": reconcile, "check": check,
 }  # fmt: skip
