@@ -118,7 +118,7 @@ def page_files(presets: Sequence[str], python: str | None = None) -> dict[str, b
     own = (path for path in sorted(STATIC.iterdir()) if path.suffix != ".html")
     found |= {f"static/{path.name}": path.read_bytes() for path in own}
     requests = {name: {"model": {"name": name}, "wanted": list(SHOWN)} for name in presets}
-    requests |= {f"story-{name}": _told(story) for name, story in STORIES.items()}
+    requests |= {f"story-{name}": _request_of(story) for name, story in STORIES.items()}
     begin = start(None, {}, answered_by="browser") | {"first": list(requests), "docs": "../"}
     begin["python"] = python or "python/"
     begin |= {"offline": "offline.js"} if python else {}
@@ -132,7 +132,7 @@ def page_files(presets: Sequence[str], python: str | None = None) -> dict[str, b
     return found
 
 
-def _told(story: Story) -> dict[str, Any]:
+def _request_of(story: Story) -> dict[str, Any]:
     """Return the request whose answers the page shows for a story."""
     by_state = {"compare": "other", "reconcile": "claim", "check": "text"}
     wanted = [*SHOWN, *(name for name, key in by_state.items() if story.state.get(key))]

@@ -96,7 +96,7 @@ class Text(HTMLParser):
 @pytest.fixture(scope="module")
 def shown():
     """What the page answers to each story, by the answers' names."""
-    return {name: answers(explorer._told(story), None) for name, story in STORIES.items()}
+    return {name: answers(explorer._request_of(story), None) for name, story in STORIES.items()}
 
 
 @pytest.mark.parametrize("name", STORIES)

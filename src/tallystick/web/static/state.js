@@ -4,7 +4,7 @@ export const state = {
   model: { name: "" }, set: {}, // arguments of `count`
   other: null, other_set: {}, claim: "", text: "", // compared with
   by: "role", layout: "treemap", run: {}, serve: {}, devices: false, // drawing and run options
-  story: "", // which is told
+  story: "", // which is shown
 };
 const INITIAL = structuredClone(state);
 const LONGEST_HEADER = 50_000; // characters of a dropped header in a link; a larger file must be dropped again

@@ -21,7 +21,7 @@ export function showStory(place, links) {
   }
   if (place.dataset.story !== (story?.name ?? "")) {
     place.dataset.story = story?.name ?? "";
-    place.replaceChildren(...(story ? told(story) : []));
+    place.replaceChildren(...(story ? sentences(story) : []));
     arrange(place, story?.sections ?? []);
   }
   place.hidden = !story;
@@ -29,7 +29,7 @@ export function showStory(place, links) {
   if (changed) changed.hidden = isStory();
 }
 
-function told(story) {
+function sentences(story) {
   const again = element("a", { href: `#story=${story.name}` }, "Show the story's model again");
   const changed = element("p", { class: "changed note", hidden: "" }, "You changed the settings: the figures above are of the story's. ", again);
   const read = docs && element("p", { class: "note" }, element("a", { href: `${docs}${story.page}.html`, target: "_top" }, "Read more in the documentation"));
@@ -41,5 +41,5 @@ function arrange(place, names) {
   const first = names.map((name) => document.getElementById(name).closest("main > section"));
   const anchor = document.getElementById("before-sections");
   anchor.after(...first, ...order.filter((one) => !first.includes(one)));
-  for (const one of order) one.classList.toggle("told", first.includes(one));
+  for (const one of order) one.classList.toggle("featured", first.includes(one));
 }
