@@ -439,7 +439,9 @@ def test_a_story_opens_in_place_by_its_address(opened, name):
     assert page.locator("#story > p:not(.note)").all_inner_texts() == list(story.sentences)
     for section in story.sections:
         playwright.expect(page.locator(f"#{section}")).not_to_be_empty()
-    featured = page.locator("main > section.featured .answer:not(:empty)").evaluate_all("all => all.map((one) => one.id)")
+    featured = page.locator("main > section.featured .answer:not(:empty)").evaluate_all(
+        "all => all.map((one) => one.id)"
+    )
     assert featured[: len(story.sections)] == list(story.sections)
     page.wait_for_timeout(250)  # in which the address is written
     assert page.evaluate("location.hash") == f"#story={name}"
