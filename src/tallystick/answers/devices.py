@@ -24,6 +24,9 @@ class Device(NamedTuple):
     source: str = ""  # of the rates
     memory_by: str = ""  # "its driver" or "the data sheet"; "" for a device given in bytes
     context: int = 0  # bytes of `memory` that the driver reserves for each process
+    flops_16_sums: float | None = None  # as `flops`, summed in 16 bits, where that is faster
+    flops_8: float | None = None  # as `flops`, of products in 8 bits, the faster of integers and floats
+    flops_4: float | None = None  # as `flops`, of products of 4-bit floats
 
     @property
     def room(self) -> int:
@@ -109,11 +112,35 @@ _SHOWN = {
 CONTEXT = GIB // 2
 
 
+# Other rates of the same sources, in dense TFLOP/s: products in 16 bits summed in 16 bits, in 8
+# bits (integers or floats), in 4-bit floats. None: no faster than the next wider, or not published.
+_RATES: dict[str, tuple[float | None, float | None, float | None]] = {
+    "t4": (None, 130, None), "a10": (None, 250, None), "a30": (None, 330, None), "a40": (None, 299.3, None),
+    "a6000": (None, 309.7, None), "a100-40gb": (None, 624, None), "a100-80gb": (None, 624, None),
+    "a100-80gb-pcie": (None, 624, None), "l4": (None, 242.5, None), "l40s": (None, 733, None),
+    "h100": (None, 1978.9, None), "h100-pcie": (None, 1513, None), "h100-nvl": (None, 1671, None),
+    "h200": (None, 1978.9, None), "b200": (None, 4500, 9000), "rtx3080": (119, 238, None), "rtx3090": (142, 284, None),
+    "rtx4070": (116.6, 233.2, None), "rtx4080": (194.9, 389.9, None), "rtx4090": (330.3, 660.6, None),
+    "rtx5090": (419, 838, 1676), "mi250x": (None, 383, None), "mi300x": (None, 2614.9, None),
+    "mi325x": (None, 2614.9, None), "tpu-v5e": (None, 394, None), "tpu-v5p": (None, 918, None),
+    "tpu-v6e": (None, 1836, None),
+}  # fmt: skip
+
+
 def _described(name: str, card: Device) -> Device:
-    """Return a card of the table with its name, and with the memory that its driver shows."""
+    """Return a card of the table with its name, its rates, and the memory that its driver shows."""
     context = CONTEXT if card.source.startswith("NVIDIA") else 0
     by = "its driver" if name in _SHOWN else "the data sheet"
-    return card._replace(name=name, memory=_SHOWN.get(name, card.memory), memory_by=by, context=context)
+    sums, eight, four = (None if rate is None else rate * 1e12 for rate in _RATES.get(name, (None, None, None)))
+    return card._replace(
+        name=name,
+        memory=_SHOWN.get(name, card.memory),
+        memory_by=by,
+        context=context,
+        flops_16_sums=sums,
+        flops_8=eight,
+        flops_4=four,
+    )
 
 
 DEVICES = {name: _described(name, card) for name, card in _FIGURES.items()}
@@ -133,7 +160,7 @@ def device_of(given: str | int | Mapping[str, Any] | Device, *, any_memory: bool
             - bytes, as a number or text such as ``"24GB"`` and ``"24GiB"``;
             - ``"auto"``: this machine's first CUDA device, or else its RAM;
             - a mapping with ``memory`` and, if known, ``name``, ``flops`` (per second),
-              ``bandwidth`` (bytes per second), ``watts``.
+              ``bandwidth`` (bytes per second), ``watts``, ``flops_8`` and other fields of `Device`.
         any_memory: for a name of cards with two memory sizes, return the larger instead of an
             error.
 
@@ -188,7 +215,8 @@ def _named(given: str, *, any_memory: bool) -> Device | None:
     return None
 
 
-_OWN = ("name", "memory", "flops", "bandwidth", "watts")
+_RATE_KEYS = ("flops", "bandwidth", "watts", "flops_16_sums", "flops_8", "flops_4")
+_OWN = ("name", "memory", *_RATE_KEYS)
 
 
 def _own(figures: Mapping[str, Any]) -> Device:
@@ -205,7 +233,7 @@ def _own(figures: Mapping[str, Any]) -> Device:
             f"a device's memory is {shown(memory)}, expected bytes, or a size such as 24GB", code="bad-value"
         )
     rates: dict[str, Any] = {}
-    for key in ("flops", "bandwidth", "watts"):
+    for key in _RATE_KEYS:
         value = figures.get(key)
         if value is not None and (
             isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf

@@ -48,6 +48,7 @@ def show_serve(answer: Serve, out: Console, *, explain: bool = False, style: str
         out.print()
     for limit in answer.limits if answer.starts else answer.limits[1:]:
         out.print(Text(f"{lead}{'limit: ' if answer.starts else ''}{limit}"))
+    _show_speed(answer, out, lead, explain=explain)
     if answer.requests is not None:
         asked = answer.options.get("input_tokens", 0), answer.options.get("output_tokens", 0)
         out.print(Text(f"{lead}{exact(answer.requests)} requests of {exact(sum(asked))} tokens at the same time"))
@@ -59,8 +60,16 @@ def show_serve(answer: Serve, out: Console, *, explain: bool = False, style: str
     if not answer.starts and not answer.changes:
         out.print(Text(f"{lead}no single option makes it start", style="red"))
     show_room(answer.device._replace(context=0), out, lead)
-    for note in answer.notes:
+    for note in (*answer.notes, *(answer.speed.assumptions if answer.speed and explain else ())):
         out.print(Text(f"{lead}note: {note}", style="dim"))
+
+
+def _show_speed(answer: Serve, out: Console, lead: str, *, explain: bool) -> None:
+    for bound in answer.speed.bounds if answer.speed else ():
+        out.print(Text(f"{lead}{bound.line}"))
+        if explain:
+            out.print(Text(f"{lead}  = {bound.formula}", style="dim"))
+            out.print(Text(f"{lead}  from {bound.source}", style="dim"))
 
 
 def _sizes(answer: Serve) -> Table:

@@ -74,6 +74,8 @@ def _of_tower(entry: Entry) -> Iterator[Entry]:
 
 def _split(entry: Entry, file_type: str, places: _Places) -> Iterator[Entry]:
     """Yield the entry in its format; a stack in runs of layers with one format each."""
+    if entry.buffer and entry.packed is not None:  # scales of another packing: a block has its own
+        return
     if entry.buffer or not entry.unique:
         yield entry
         return

@@ -10,8 +10,9 @@ from tallystick.answers.devices import Device
 from tallystick.answers.memory.gguf import as_gguf
 from tallystick.answers.memory.gguf_rules import FILE_TYPES
 from tallystick.answers.memory.model_states import TRAINED, is_packed
-from tallystick.answers.memory.number_formats import format_named
+from tallystick.answers.memory.number_formats import PACKED, format_named
 from tallystick.answers.serve.ranks import ranks_of, refusal
+from tallystick.answers.serve.speed import OUTPUT, PROMPT, Placed, Speed, speed_of
 from tallystick.answers.workload import positions, positive
 from tallystick.core.display import Displayed
 from tallystick.core.dtypes import BITS
@@ -96,6 +97,7 @@ class Serve(Displayed):
     requests: int | None  # of `input_tokens` and `output_tokens` at the same time; None if not given
     changes: tuple[Change, ...]  # that would help, each alone
     notes: tuple[str, ...]
+    speed: Speed | None = None  # bounds; None if it does not start, or the device's rates are not known
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick serve``. Keys are a contract: added, never renamed."""
@@ -120,6 +122,7 @@ class Serve(Displayed):
             "requests": self.requests,
             "changes": [one._asdict() for one in self.changes],
             "notes": list(self.notes),
+            "speed": None if self.speed is None else self.speed.to_dict(),
         }
 
 
@@ -219,7 +222,22 @@ class _Plan:
         settings = self._settings(asked, computed)
         served = self.engine.serve(ranks, settings, self.card)
         requests = self._requests(ranks, settings, asked) if not served.error else None
-        return self._serve(asked, served, settings, requests, notes)
+        answer = self._serve(asked, served, settings, requests, notes)
+        if served.error:
+            return answer
+        placed = Placed(self.ledger, ledger, form, settings.kv_width, self.device, asked.tp, asked.pp)
+        return replace(answer, speed=self._speed(placed, ranks, settings, asked, requests))
+
+    def _speed(
+        self, placed: Placed, ranks: list[Rank], settings: Settings, asked: Options, requests: int | None
+    ) -> Speed | None:
+        """Return bounds at one request, and at as many as run at the same time."""
+        most, given = self._length(asked), requests is not None
+        prompt = asked.input_tokens if given else min(PROMPT, most)
+        output = asked.output_tokens if given else min(OUTPUT, most - (prompt or 0))
+        tokens = max((prompt or 0) + (output or 0), 1)
+        together = requests or int(self.engine.per_request(ranks, settings, self.card, tokens))
+        return speed_of(placed, (1, max(together, 1)), prompt or 1, output or 0)
 
     def _serve(
         self, asked: Options, served: Served, settings: Settings, requests: int | None, notes: list[str]
@@ -295,21 +313,21 @@ class _Plan:
             raise BadInput(
                 f"quantization is {quoted(word)}, expected one of {', '.join(QUANTIZATIONS)}", code="unknown-name"
             )
-        packed = is_packed(self.ledger)
-        if word is not None and QUANTIZATIONS[word] is not None and not packed:
-            return QUANTIZATIONS[word], computed
+        packed, form = is_packed(self.ledger), None if word is None else QUANTIZATIONS[word]
+        narrower = form is not None and not self.ledger.filed and PACKED[form].bits < BITS.get(own, 0)
+        if form is not None and (not packed or narrower):
+            return form, computed
         return (None if packed or computed == own else computed), computed
 
     def _gguf(self, asked: Options, plain: str) -> tuple[str | None, str]:
         """Return the file type of a GGUF: as named, as the file has it, or the model's 16 bits."""
         word = asked.quantization or (None if asked.dtype in (None, "auto") else asked.dtype)
-        if self.ledger.filed or is_packed(self.ledger):
+        named = format_named(word or plain)
+        if self.ledger.filed or (is_packed(self.ledger) and named not in FILE_TYPES):
             return None, "float16"
-        word = word or plain
-        named = format_named(word)
         if named not in FILE_TYPES and named not in TRAINED:
             raise BadInput(
-                f"{quoted(word)} is not a file type of llama.cpp{nearest(named, FILE_TYPES)}: give one such as f16 or"
+                f"{quoted(word or plain)} is not a file type of llama.cpp{nearest(named, FILE_TYPES)}: give one such as f16 or"
                 " q4_k_m; `tallystick dtypes` lists them",
                 code="unknown-name",
             )
