@@ -40,7 +40,7 @@ UNITS = {
     "tokens": 1, "requests": 1, "layers": 1, "x": 1, "%": 0.01,
     "FLOP": 1, "MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12, "PFLOP": 1e15, "EFLOP": 1e18, "ZFLOP": 1e21,
     "GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s-days": 1e15 * 86400, "hours": 3600, "K hours": 3.6e6, "M hours": 3.6e9,
-    "days": 86400,
+    "days": 86400, "bits a weight": 1, "GB/s": 1e9, "KB": 1e3,
 }  # fmt: skip
 
 
