@@ -42,7 +42,7 @@ def test_without_python_the_first_answer_is_shown_and_what_is_missing_is_said(br
     page.goto(hosted)
     playwright.expect(page.locator("#error")).to_contain_text("this copy of the site lacks Python")
     assert total(page) == 124_439_808
-    assert page.locator("#count svg.treemap").count() == 1
+    assert page.locator("#count svg.diagram").count() == 1
     assert page.input_value("#set-n_layer") == "12"
     assert page.locator("#away").inner_text() == ""  # what is exported comes from Python
     page.close()

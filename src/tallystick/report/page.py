@@ -18,7 +18,8 @@ from tallystick.answers.serve.serve import Serve
 from tallystick.answers.ties.ties import Ties
 from tallystick.core.ledger import Ledger
 from tallystick.report.charts.bars import draw_comparison, draw_explanation, draw_memory
-from tallystick.report.charts.treemap import draw_tensors
+from tallystick.report.charts.diagram import draw_model
+from tallystick.report.charts.treemap import LAYOUTS, draw_tensors
 from tallystick.report.check import show_check
 from tallystick.report.compare import show_compare
 from tallystick.report.compute import show_compute
@@ -35,6 +36,7 @@ from tallystick.report.ties import show_ties
 
 STYLE_SHEET = Path(__file__).parent / "page.css"
 WIDTH = 960  # pixels
+PICTURES = ("diagram", *LAYOUTS)
 MOST_ROWS = 2000  # single tensors in a browser's table
 _PAGE = """\
 <!doctype html>
@@ -52,7 +54,14 @@ _PAGE = """\
 
 
 def count_section(
-    ledger: Ledger, *, by: str = "role", depth: int | None = None, layout: str = "treemap", width: int = WIDTH
+    ledger: Ledger,
+    *,
+    by: str = "role",
+    depth: int | None = None,
+    layout: str = "diagram",
+    width: int = WIDTH,
+    unfolded: bool = False,
+    foldable: bool = False,
 ) -> str:
     """Return a count's picture and table.
 
@@ -60,10 +69,15 @@ def count_section(
         ledger: the model.
         by: grouping: ``"role"``, ``"layer"``, ``"module"``, ``"tensor"`` or ``"dtype"``.
         depth: levels of the module tree; None shows all.
-        layout: ``"treemap"`` or ``"icicle"``.
+        layout: ``"diagram"``, ``"treemap"`` or ``"icicle"``.
         width: pixels of the picture.
+        unfolded: whether the diagram has each layer, not one for all of its kind.
+        foldable: whether the page can unfold it.
     """
-    picture = draw_tensors(ledger, by=by, layout=layout, width=width)
+    if layout == "diagram":
+        picture = draw_model(ledger, width=width, unfolded=unfolded, foldable=foldable)
+    else:
+        picture = draw_tensors(ledger, by=by, layout=layout, width=width)
     if by in ("layer", "tensor") and sum(entry.copies for entry in ledger.rolled) > MOST_ROWS:
         note = f"<p class='note'>more than {MOST_ROWS:,} tensors: the table is by role; the command's --by {by} lists all</p>"
         return section(show_count, ledger, picture=picture + note)
@@ -130,7 +144,10 @@ def check_page(answer: Check) -> str:
 
 def count_page(ledger: Ledger, *, by: str = "role", depth: int | None = None) -> str:
     """Return a count as one HTML file."""
-    sections = {"Where the parameters are": count_section(ledger, by=by, depth=depth)}
+    sections = {
+        "Where the parameters are": count_section(ledger, by=by, depth=depth),
+        "Each tensor by its size": draw_tensors(ledger, by=by),
+    }
     if ledger.model.symbols:
         sections["Formula"] = formula_section(formula(ledger))
     return page(f"{ledger.source}: {ledger.total:,} parameters", sections)

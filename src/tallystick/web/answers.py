@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
 from tallystick.files.remote import Missing
-from tallystick.report.charts.treemap import LAYOUTS
 from tallystick.unforeseen import line_of
 from tallystick.web import questions
 from tallystick.web.controls import controls
@@ -52,10 +51,12 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
 
 
 def _count(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import count_section
+    from tallystick.report.page import PICTURES, count_section
 
-    ledger, by = questions.count(asked), asked.choice("by", questions.BY)
-    html = count_section(ledger, by=by, layout=asked.choice("layout", LAYOUTS), width=asked.width)
+    ledger, by, layout = questions.count(asked), asked.choice("by", questions.BY), asked.choice("layout", PICTURES)
+    html = count_section(
+        ledger, by=by, layout=layout, width=asked.width, unfolded=asked.flag("unfolded"), foldable=True
+    )
     return {
         "answer": ledger.to_dict(),
         "html": html,

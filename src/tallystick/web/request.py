@@ -105,6 +105,13 @@ class PageRequest:
             raise BadInput(f"{name} is {shown(value)}, expected one of {', '.join(among)}", code="bad-value")
         return str(value)
 
+    def flag(self, name: str) -> bool:
+        """Return whether something is asked for; by default it is not."""
+        value = self._values.get(name, False)
+        if not isinstance(value, bool):
+            raise BadInput(f"{name} is {shown(value)}, expected true or false", code="bad-value")
+        return value
+
     @property
     def claim(self) -> str:
         """The claimed count."""

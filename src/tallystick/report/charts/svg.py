@@ -61,14 +61,24 @@ def cut(text: str, width: float) -> str:
     return text[: most - 1] + "…" if most > 4 else ""
 
 
-def picture(content: str, width: float, height: float, *, label: str, name: str) -> str:
-    """Return a whole picture; `label` describes it for screen readers."""
+def picture(content: str, width: float, height: float, *, label: str, name: str, pointed: bool = False) -> str:
+    """Return a whole picture.
+
+    Args:
+        content: its marks.
+        width: pixels.
+        height: pixels.
+        label: what it shows, for screen readers.
+        name: class.
+        pointed: whether the page lets the keyboard move through its parts.
+    """
+    how = {"role": "group", "tabindex": "0"} if pointed else {"role": "img"}
     return element(
         "svg",
         content,
         xmlns="http://www.w3.org/2000/svg",
         class_=f"picture {name}",
-        role="img",
+        **how,
         aria_label=label,
         width=width,
         height=height,

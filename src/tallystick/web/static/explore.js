@@ -5,7 +5,9 @@ import { showDefaults, showRun, showSizes } from "./controls.js";
 import { showExports } from "./exports.js";
 import { askWith, carried, dropped, isRepository, Refused, repository, setToken } from "./files.js";
 import { onReturn, remember, step } from "./history.js";
+import { link as follow } from "./link.js";
 import { isText, modelOf, pasted } from "./models.js";
+import { move, positions } from "./motion.js";
 import { fillServing, listenServing, slow } from "./serving.js";
 import { fragment, isNamed, isStory, knowStories, request, restore, state } from "./state.js";
 import { begin as beginStories, showStory } from "./stories.js";
@@ -132,7 +134,10 @@ function sentence(words) {
 // The server's markup, with all names escaped; the content security policy forbids scripts in it.
 function swap(place, html) {
   const tops = [...place.querySelectorAll(".scroll")].map((one) => one.scrollTop);
+  const before = positions(place), focused = document.activeElement.matches("svg.diagram") && place.contains(document.activeElement);
   place.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
+  move(place, before);
+  if (focused) place.querySelector("svg.diagram")?.focus();
   place.querySelectorAll(".scroll").forEach((one, number) => { one.scrollTop = tops[number] ?? 0; });
 }
 
@@ -251,12 +256,10 @@ function listen() {
   submit("texts", () => { step(() => { state.text = at("text").value.trim() ? at("text").value : ""; }); refresh(); });
   listenServing(() => { showRun(at("run"), start.choices, state.run, changed); showDefaults(at("run"), answers.memory?.defaults); refresh(); });
   click("link", () => copy(link()));
-  for (const kind of ["pointermove", "pointerdown"]) { // a tap does not move
-    document.addEventListener(kind, (event) => {
-      const title = event.target.closest?.("svg.picture rect")?.querySelector("title");
-      if (title) at("pointed").textContent = title.textContent;
-    });
-  }
+  follow(document.querySelector("main"), (words) => { at("pointed").textContent = words; }, () => {
+    state.unfolded = !state.unfolded;
+    return refresh();
+  });
   for (const kind of ["dragover", "dragleave", "drop"]) {
     document.addEventListener(kind, (event) => {
       event.preventDefault();

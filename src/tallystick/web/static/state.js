@@ -3,7 +3,7 @@
 export const state = {
   model: { name: "" }, set: {}, // arguments of `count`
   other: null, other_set: {}, claim: "", text: "", // compared with
-  by: "role", layout: "treemap", run: {}, serve: {}, devices: false, // drawing and run options
+  by: "role", layout: "diagram", unfolded: false, run: {}, serve: {}, devices: false, // drawing and run options
   story: "", // which is shown
 };
 const INITIAL = structuredClone(state);
