@@ -20,6 +20,7 @@ from tallystick.web.answers import answers
 from tallystick.web.app import app
 from tallystick.web.controls import controls
 from tallystick.web.process import Worker
+from tallystick.web.request import PageRequest
 from tallystick.web.security import MOST_BYTES
 
 TOKEN = "a-token-of-the-tests"
@@ -194,12 +195,32 @@ def test_a_header_is_counted_as_the_file_that_it_is_of(tmp_path):
     assert "toy.safetensors: the file is truncated" in short["count"]["error"]
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama-3-8b", "mixtral-8x7b", "deepseek-v3", "gemma-2-2b", "gpt-neox-20b"])
+SLID = ["gpt2", "llama-3-8b", "mixtral-8x7b", "deepseek-v3", "gemma-2-2b", "gpt-neox-20b", "gemma-3-270m", "gpt-oss-20b",
+        "gemma-3-4b", "llama-4-scout", "qwen3.5-27b", "olmo-3-7b"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLID)
 def test_a_slider_stops_only_where_there_is_a_model(name):
-    for control in controls(tallystick.count(name)):
-        assert control["value"] in control["stops"] or isinstance(control["value"], bool)
-        for stop in control["stops"]:
+    asked = PageRequest({"model": {"name": name}}, None)
+    found = controls(asked.ledger(), asked.depths)
+    assert len({control["key"] for control in found}) == len(found)
+    for control in found:
+        stops = control["stops"]
+        assert control["value"] in stops or isinstance(control["value"], bool)
+        for stop in {*stops[:2], *stops[-2:], *stops[5::9]}:
             tallystick.count(name, **{control["key"]: stop})
+
+
+def test_a_slider_of_an_unset_size_begins_at_its_value():
+    for name in ("gpt2", "gpt2-xl"):
+        found = {control["key"]: control["value"] for control in controls(tallystick.count(name))}
+        assert tallystick.count(name, n_inner=found["n_inner"]).total == tallystick.count(name).total
+
+
+@pytest.mark.parametrize("name", SLID)
+def test_no_two_sliders_have_one_name(name):
+    words = [one["word"] for one in controls(tallystick.count(name)) if one["stops"]]
+    assert len(set(words)) == len(words)
 
 
 def test_the_sliders_are_those_that_people_know():

@@ -60,7 +60,7 @@ def _count(asked: PageRequest) -> dict[str, Any]:
     return {
         "answer": ledger.to_dict(),
         "html": html,
-        "controls": controls(asked.described(ledger)),
+        "controls": controls(asked.described(ledger), asked.depths),
         **_lines("count", asked, by=by),
     }
 

@@ -66,6 +66,14 @@ class PageRequest:
         except BadInput:
             return ledger
 
+    def depths(self, key: str) -> tuple[int, int | None]:
+        """Return the fewest and the most layers that a config key may say; None is without limit.
+
+        A config that lists the kind of each layer may describe no deeper model, or no other depth.
+        """
+        given = _object(self._values.get("model", {}), "model")
+        return (1, None) if "files" in given else _depths(_written(given), self._source, key)
+
     def word(self, model: str = "model") -> str:
         """Return the model's word in a command line: a name, or the pasted or dropped file."""
         given = _object(self._values.get(model), model)
@@ -155,9 +163,28 @@ def _ledger(model: str, settings: str, source: str | None) -> Ledger:
     return count(name, **overrides)
 
 
+@lru_cache(maxsize=64)
+def _depths(model: str, source: str | None, key: str) -> tuple[int, int | None]:
+    """Return whether a model may have fewer or more layers than its config says."""
+    recipe = _ledger(model, "{}", source).model.recipe
+    value = recipe.values.get(key) if recipe else None
+
+    def accepts(depth: int) -> bool:
+        try:
+            _ledger(model, _written({key: depth}), source)
+        except BadInput:
+            return False
+        return True
+
+    if not isinstance(value, int) or value < 2:
+        return 1, None
+    return 1 if accepts(value - 1) else value, None if accepts(2 * value) else value
+
+
 def forget() -> None:
     """Clear the cache of ledgers."""
     _ledger.cache_clear()
+    _depths.cache_clear()
     _config.cache_clear()
 
 

@@ -21,7 +21,10 @@ export function showSizes(place, controls, change) {
   const keys = controls.map((one) => one.key).join();
   if (place.dataset.keys !== keys) {
     place.dataset.keys = keys;
-    place.replaceChildren(...controls.map((one) => row(one, change)));
+    const rows = (common) => controls.filter((one) => one.common === common).map((one) => row(one, change));
+    const [main, rest] = [rows(true), rows(false)];
+    const more = rest.length > 2 && element("details", { id: "more-sizes" }, element("summary", {}, "More sizes"), ...rest);
+    place.replaceChildren(...main, ...(more ? [more] : rest));
   }
   for (const one of controls) place.querySelector(`[data-key="${CSS.escape(one.key)}"]`).update(one);
   if (!controls.length) place.replaceChildren(element("p", { class: "note" }, "Sliders need a config; this is a checkpoint."));
@@ -52,6 +55,7 @@ function row(control, change) {
     if (document.activeElement !== exact) exact.value = now.value;
     if (document.activeElement === slider) return; // keep its stops while it is dragged
     stops = now.stops;
+    slider.hidden = stops.length < 2;
     slider.max = stops.length - 1;
     slider.value = stops.indexOf(now.value);
     slider.setAttribute("aria-valuetext", now.value);
