@@ -12,6 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from chromium import ABSENT, CHROMIUM, launched
+from tallystick.web.stories import STORIES
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
 pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason=ABSENT), pytest.mark.xdist_group("site")]
@@ -68,6 +69,29 @@ def test_the_architectures_are_filtered(page, address):
     page.fill(".filter", "qwen3 experts")
     assert all("qwen3" in row and "experts" in row for row in rows.all_inner_texts())
     assert rows.count() > 0
+
+
+FRAMED = {"published-counts": ["163m", "671b"], "memory": ["gqa"], "choose-a-gpu": ["fit"], "teaching": ["hand"], "why-tie": ["tying"]}
+
+
+@pytest.mark.parametrize("name", FRAMED)
+def test_a_story_is_shown_in_the_page_of_its_question(page, address, name):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{address}/{name}.html")
+    frames = page.locator("iframe.story")
+    assert frames.count() == len(FRAMED[name])
+    for frame, story in zip(frames.all(), FRAMED[name], strict=True):
+        frame.scroll_into_view_if_needed()
+        shown = frame.content_frame
+        playwright.expect(shown.locator("#story > p").first).to_have_text(STORIES[story].sentences[0])
+        playwright.expect(shown.locator(f"#{STORIES[story].sections[0]}")).not_to_be_empty()
+        assert shown.locator("header").is_hidden()
+        assert shown.locator("#whole").get_attribute("href") == f"./#story={story}"
+        page.wait_for_function(
+            "frame => frame.clientHeight === frame.contentDocument.body.offsetHeight", arg=frame.element_handle()
+        )
+    assert not [url for url in asked if "python-" in url or "snapshot" in url]  # before the reader changes something
 
 
 VISITED = (

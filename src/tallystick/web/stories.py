@@ -105,7 +105,7 @@ STORIES: dict[str, Story] = {
             "Each use has a gradient: autograd holds both, 308,779,008 bytes, and adds them in one tensor.",
             "Untied, the head has a matrix of its own, and each matrix gets the gradient of one use alone.",
         ),
-        ("ties", "memory"),
+        ("memory", "ties"),
         {"model": {"name": "gpt2"}, "run": {"mode": "training"}},
         "why-tie",
     ),
