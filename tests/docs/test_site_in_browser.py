@@ -71,7 +71,13 @@ def test_the_architectures_are_filtered(page, address):
     assert rows.count() > 0
 
 
-FRAMED = {"published-counts": ["163m", "671b"], "memory": ["gqa"], "choose-a-gpu": ["fit"], "teaching": ["hand"], "why-tie": ["tying"]}
+FRAMED = {
+    "published-counts": ["163m", "671b"],
+    "memory": ["gqa"],
+    "choose-a-gpu": ["fit"],
+    "teaching": ["hand"],
+    "why-tie": ["tying"],
+}
 
 
 @pytest.mark.parametrize("name", FRAMED)
