@@ -47,7 +47,7 @@ All figures that are off by more than {limit:.0%}, and why: {apart} of {all}.
 | figure | of | theirs | ours | error | why |
 | --- | --- | ---: | ---: | ---: | --- |
 """
-LIMIT = 0.03
+LIMIT, NEGLIGIBLE = 0.03, 0.0005
 ROWS = "| figure | command | theirs | ours | error | note |\n| --- | --- | ---: | ---: | ---: | --- |\n"
 
 
@@ -86,10 +86,27 @@ def _all(own: Sequence[Figure]) -> Iterable[str]:
     for kind, title in KINDS.items():
         of_kind = [one for one in own if one.kind == kind]
         yield f"\n## {title}\n" if of_kind else ""
-        for project, those in _grouped(of_kind, lambda one: one.project):
-            yield f"\n### {title}: {project}\n\n{ROWS}"
-            for one in those:
-                yield _row(_linked(one), f"`{one.command}`", *_numbers(one), one.why)
+        for project, those in sorted(_grouped(of_kind, lambda one: one.project), key=lambda named: named[0].casefold()):
+            yield f"\n### {title}: {project}\n\n"
+            yield from _table(those)
+
+
+def _table(those: list[Figure]) -> Iterable[str]:
+    """The rows of one kind and project; what all of them share stands above."""
+    notes = {_note(one) for one in those if _note(one)}
+    alike, noted = len({one.source for one in those}) == 1 < len(those), len(notes) > 1
+    above = [f"From {_linked(those[0]._replace(model=those[0].project))}."] if alike else []
+    above += [] if noted else [f"Where ours differs: {note}." for note in notes]
+    yield " ".join(above) + "\n\n" if above else ""
+    yield ROWS if noted else ROWS.replace(" note |", "").replace(" --- |\n", "\n")
+    for one in those:
+        told = [one.model if alike else _linked(one), f"`{one.command}`", *_numbers(one)]
+        yield _row(*told, *([_note(one)] if noted else []))
+
+
+def _note(one: Figure) -> str:
+    """Why ours differs, if it does."""
+    return "" if one.agrees or abs(one.error) < NEGLIGIBLE else one.why
 
 
 def _engines(logged: Sequence[Figure]) -> Iterable[str]:
@@ -102,7 +119,7 @@ def _engines(logged: Sequence[Figure]) -> Iterable[str]:
         yield "| run | command | in the log (error of ours) |\n| --- | --- | --- |\n"
         for _, those in runs:
             first = those[0]
-            said = "; ".join(f"{_what(one)} {_printed(one.theirs)} {one.unit} ({_error(one)})" for one in those)
+            said = "; ".join(f"{_what(one)} {_printed(one.theirs)} {_unit(one)}({_error(one)})" for one in those)
             run = first._replace(model=first.model.rpartition(": ")[0])
             yield _row(_linked(run), f"`{first.command}`", said)
 
@@ -119,6 +136,10 @@ def _row(*told: str) -> str:
 
 def _what(one: Figure) -> str:
     return one.model.rpartition(": ")[2].replace(" buffer size", "").replace("  ", " ")
+
+
+def _unit(one: Figure) -> str:
+    return "" if one.unit in ("tokens", "x") else f"{one.unit} "
 
 
 def _linked(one: Figure) -> str:

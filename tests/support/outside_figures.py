@@ -19,10 +19,13 @@ import shlex
 from functools import cache
 from types import SimpleNamespace
 from typing import NamedTuple
+from unittest.mock import patch
 
 import engine_logs
 from repository import ROOT
+from tallystick import count
 from tallystick.cli.main import main as tallystick
+from tallystick.cli.parser import build_parser
 
 FOLDER = ROOT / "tests" / "outside"
 KINDS = {
@@ -108,12 +111,31 @@ def value_of(command, expression):
 
 @cache
 def answer(command):
-    """Return the JSON that a command gives, in this process; its keys are attributes."""
+    """Return the JSON that a command gives, in this process; its keys are attributes.
+
+    Each model is counted once, whatever commands ask of it, and the parser is made once.
+    """
     out = io.StringIO()
-    with contextlib.chdir(FOLDER), contextlib.redirect_stdout(out):  # where configs without a preset are
+    with (
+        patch("tallystick.cli.options.count", _counted),
+        patch("tallystick.cli.parser.build_parser", _parser),
+        contextlib.chdir(FOLDER),  # where configs without a preset are
+        contextlib.redirect_stdout(out),
+    ):
         code = tallystick([*shlex.split(command), "--format", "json"])
     assert code in (0, 1), f"tallystick {command} failed"
     return json.loads(out.getvalue(), object_hook=lambda found: SimpleNamespace(**found))
+
+
+_parser = cache(build_parser)
+_models = {}
+
+
+def _counted(source, **settings):
+    asked = source, repr(sorted(settings.items()))
+    if asked not in _models:
+        _models[asked] = count(source, **settings)
+    return _models[asked]
 
 
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "llama_cpp": "llama.cpp"}
