@@ -68,6 +68,7 @@ functions = {
     "memory": lambda: tallystick.memory("gpt2"),
     "fit": lambda: tallystick.fit("gpt2", "8GB"),
     "fit_all": lambda: tallystick.fit_all("gpt2", "bf16"),
+    "fit_engine": lambda: tallystick.fit_engine("gpt2", "vllm", ["h100"]),
     "serve": lambda: tallystick.serve("gpt2", engine="vllm", device="h100"),
     "compute": lambda: tallystick.compute("gpt2"),
     "ties": lambda: tallystick.ties("gpt2"),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tallystick.core import display
 from tallystick.core.entries import Entry, Tie
 from tallystick.core.ledger import Ledger
-from tallystick.costs import compute, fit, fit_all, memory, serve
+from tallystick.costs import compute, fit, fit_all, fit_engine, memory, serve
 from tallystick.errors import BadInput
 from tallystick.questions import check, compare, count, formula, reconcile, ties
 from tallystick.version import __version__ as __version__
@@ -54,6 +54,7 @@ __all__ = [
     "count",
     "fit",
     "fit_all",
+    "fit_engine",
     "formula",
     "memory",
     "reconcile",

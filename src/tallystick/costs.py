@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tallystick.answers.fit import Fit
     from tallystick.answers.fit_all import FitAll
     from tallystick.answers.memory.memory import Memory
+    from tallystick.answers.serve.everywhere import FitEngine
     from tallystick.answers.serve.serve import Serve
 
     AnyDevice: TypeAlias = str | int | Mapping[str, Any] | Device
@@ -335,6 +336,37 @@ def fit_all(source: Any, /, dtype: str | Sequence[str] = (), **options: Any) -> 
     of_memory = signature(memory).parameters.keys() - {"device"}
     of_run = {name: options.pop(name) for name in of_memory & options.keys()}
     return answer(ledger_of(source, part, real, options), (dtype,) if isinstance(dtype, str) else dtype, **of_run)
+
+
+@named
+def fit_engine(source: Any, /, engine: str, devices: Sequence[Any] = (), **options: Any) -> FitEngine:
+    """Return on which devices an engine starts: ``tallystick fit --engine`` without a device.
+
+    Args:
+        source: as for `count`.
+        engine: as for `serve`.
+        devices: as for `serve`, each; by default all GPUs that are known by name.
+        **options: the other options of `serve`, and config overrides.
+
+    Returns:
+        For each device: whether it starts, with how many tensor parallel ranks it would, the tokens
+        of its KV cache, the requests that it holds, and a bound on its tokens per second.
+
+    Raises:
+        BadInput: as `serve`.
+
+    >>> answer = fit_engine("llama-3.1-8b", "vllm", ["l4", "h100"], max_model_len=65536)
+    >>> [(one.device, one.starts, one.tp) for one in answer.devices]
+    [('l4', False, 2), ('h100', True, 1)]
+    """
+    from tallystick.answers.devices import device_of
+    from tallystick.answers.serve.everywhere import fit_engine as answer
+
+    part, real = options.pop("part", None), options.pop("real", False)
+    of_serve = signature(serve).parameters.keys() - {"device", "engine"}
+    of_run = {name: options.pop(name) for name in of_serve & options.keys()}
+    on = [device_of(one) for one in devices] or None
+    return answer(ledger_of(source, part, real, options), engine=engine, devices=on, **of_run)
 
 
 @named

@@ -72,6 +72,10 @@ def test_a_prompt_is_limited_by_products_and_has_one_row_of_logits():
     assert prefill.seconds == pytest.approx(prefill.flops / 1e15)
 
 
+def test_a_batch_has_no_more_than_the_engine_schedules():
+    assert planned(max_num_seqs=16).speed.decoding[-1].batch == 16
+
+
 def test_only_the_experts_that_are_used_are_read():
     one, many = planned("qwen3-30b-a3b", device={**H100, "memory": "141GB"}).speed.decoding
     assert one.weights_bytes == pytest.approx(2 * 3.04e9, rel=0.01)  # 3.35 B are active, 0.31 B of them looked up

@@ -61,7 +61,11 @@ ANSWERS = {
         tallystick.memory("gpt2", mode="training", device="h100").to_dict(),
         sweep_dtypes(tallystick.count("gpt2"), ["int8"]).to_dict(),
     ],
-    "fit": lambda: [tallystick.fit("gpt2", "h100").to_dict(), fit_all(tallystick.count("gpt2")).to_dict()],
+    "fit": lambda: [
+        tallystick.fit("gpt2", "h100").to_dict(),
+        fit_all(tallystick.count("gpt2")).to_dict(),
+        {**tallystick.fit_engine("gpt2", "vllm", ["h100"]).to_dict(), "options": {}},
+    ],
     "serve": lambda: tallystick.serve("gpt2", engine="vllm", device="h100", input_tokens=9).to_dict(),
     "compute": lambda: tallystick.compute("gpt2", device="h100", tokens="1B", mfu=0.4).to_dict(),
     "ties": lambda: tallystick.ties("gpt2").to_dict(),

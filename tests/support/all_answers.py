@@ -18,6 +18,7 @@ ANSWERS = {
     "Sweep": lambda: sweep(tallystick.count("gpt2"), [64, 256, 1024], mode="training"),
     "Fit": lambda: tallystick.fit("llama-3-70b", "h100"),
     "FitAll": lambda: fit_all(tallystick.count("gpt2"), ["bfloat16"]),
+    "FitEngine": lambda: tallystick.fit_engine("llama-3.1-8b", "vllm", ["l4", "h100"], max_model_len=8192),
     "Serve": lambda: tallystick.serve("llama-3.1-8b", engine="vllm", device="h100", max_model_len=8192),
     "Compute": lambda: tallystick.compute("gpt2", device="h100", tokens="1B", mfu=0.4),
     "Ties": lambda: tallystick.ties("gpt2"),

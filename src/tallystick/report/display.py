@@ -36,6 +36,7 @@ _SHOWS = {
     "Sweep": _Show("memory", "show_sweep"),
     "Fit": _Show("fit", "show_fit"),
     "FitAll": _Show("fit", "show_fit_all"),
+    "FitEngine": _Show("fit_engine", "show_fit_engine"),
     "Serve": _Show("serve", "show_serve"),
     "Compute": _Show("compute", "show_compute"),
     "Ties": _Show("ties", "show_ties"),

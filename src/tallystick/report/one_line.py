@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tallystick.answers.memory.memory import Memory
     from tallystick.answers.memory.sweep import Sweep
     from tallystick.answers.reconcile.reconcile import Reconciliation
+    from tallystick.answers.serve.everywhere import FitEngine
     from tallystick.answers.serve.serve import Serve
     from tallystick.answers.ties.ties import Ties
     from tallystick.core.ledger import Ledger
@@ -80,6 +81,11 @@ def _fit_all(answer: FitAll) -> str:
     return f"of {answer.source}, {answer.mode}: fits {_many(len(fitting), 'device')} of those known"
 
 
+def _fit_engine(answer: FitEngine) -> str:
+    starting = sum(one.starts for one in answer.devices)
+    return f"of {answer.source} by {answer.engine}: starts on {_many(starting, 'device')} of {len(answer.devices)}"
+
+
 def _serve(answer: Serve) -> str:
     verdict = f"{exact(answer.kv_cache_tokens)} tokens of KV cache" if answer.starts else "does not start"
     return f"of {answer.source} by {answer.engine} on {answer.device.name}: {verdict}"
@@ -115,6 +121,7 @@ LINES: dict[str, Callable[[Any], str]] = {
     "Sweep": _sweep,
     "Fit": _fit,
     "FitAll": _fit_all,
+    "FitEngine": _fit_engine,
     "Serve": _serve,
     "Compute": _compute,
     "Ties": _ties,

@@ -164,13 +164,14 @@ class Options:
             raise BadInput(f"cpu_offload_gb is {shown(self.cpu_offload_gb)}, expected GiB, such as 4", code="bad-value")
 
 
-def serve(ledger: Ledger, *, engine: str, device: Device, **options: Any) -> Serve:
+def serve(ledger: Ledger, *, engine: str, device: Device, advice: bool = True, **options: Any) -> Serve:
     """Return what an engine will hold and log when it serves a model.
 
     Args:
         ledger: the model.
         engine: one of `ENGINES`.
         device: one device; every rank has one.
+        advice: whether to try the options that would help.
         **options: fields of `Options`.
 
     Returns:
@@ -188,7 +189,7 @@ def serve(ledger: Ledger, *, engine: str, device: Device, **options: Any) -> Ser
     asked = Options(**options)
     plan = _Plan(ledger, ENGINES[engine], device, asked)
     answer = plan.answer(asked)
-    return replace(answer, changes=tuple(plan.changes(asked, answer)))
+    return replace(answer, changes=tuple(plan.changes(asked, answer))) if advice else answer
 
 
 class _Plan:
@@ -226,10 +227,17 @@ class _Plan:
         if served.error:
             return answer
         placed = Placed(self.ledger, ledger, form, settings.kv_width, self.device, asked.tp, asked.pp)
-        return replace(answer, speed=self._speed(placed, ranks, settings, asked, requests))
+        together = int(answer.options.get("max_num_seqs") or 1)
+        return replace(answer, speed=self._speed(placed, ranks, settings, asked, requests, together))
 
     def _speed(
-        self, placed: Placed, ranks: list[Rank], settings: Settings, asked: Options, requests: int | None
+        self,
+        placed: Placed,
+        ranks: list[Rank],
+        settings: Settings,
+        asked: Options,
+        requests: int | None,
+        scheduled: int,
     ) -> Speed | None:
         """Return bounds at one request, and at as many as run at the same time."""
         most, given = self._length(asked), requests is not None
@@ -237,7 +245,7 @@ class _Plan:
         output = asked.output_tokens if given else min(OUTPUT, most - (prompt or 0))
         tokens = max((prompt or 0) + (output or 0), 1)
         together = requests or int(self.engine.per_request(ranks, settings, self.card, tokens))
-        return speed_of(placed, (1, max(together, 1)), prompt or 1, output or 0)
+        return speed_of(placed, (1, max(min(together, scheduled), 1)), prompt or 1, output or 0)
 
     def _serve(
         self, asked: Options, served: Served, settings: Settings, requests: int | None, notes: list[str]

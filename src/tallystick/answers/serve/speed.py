@@ -29,7 +29,13 @@ _FOUR, _EIGHT = ("float4", "mxfp4", "nvfp4"), ("float8", "fp8", "int8", "uint8")
 
 
 class Decoding(NamedTuple):
-    """A bound on decoding at one batch. Bytes and FLOPs are of one step on all devices."""
+    """A bound on decoding at one batch. Bytes and FLOPs are of one step on all devices.
+
+    >>> import tallystick
+    >>> answer = tallystick.serve("llama-3.1-8b", engine="vllm", device="h100", max_model_len=8192)
+    >>> answer.speed.decoding[0].limit
+    'memory bandwidth'
+    """
 
     batch: int  # sequences at the same time
     context: int  # tokens of a sequence in the KV cache
@@ -41,7 +47,13 @@ class Decoding(NamedTuple):
 
 
 class Prefill(NamedTuple):
-    """A bound on reading one prompt: the time to its first token."""
+    """A bound on reading one prompt: the time to its first token.
+
+    >>> import tallystick
+    >>> answer = tallystick.serve("llama-3.1-8b", engine="vllm", device="h100", max_model_len=8192)
+    >>> round(1000 * answer.speed.prefill.seconds, 1)  # 14.6 TFLOP at 989.4 TFLOP/s
+    14.7
+    """
 
     prompt: int  # tokens
     weights_bytes: int
@@ -52,7 +64,13 @@ class Prefill(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A bound in words, how it is computed, and where its numbers are from."""
+    """A bound in words, how it is computed, and where its numbers are from.
+
+    >>> import tallystick
+    >>> answer = tallystick.serve("llama-3.1-8b", engine="vllm", device="h100", max_model_len=8192)
+    >>> answer.speed.bounds[0].source
+    'Williams et al. 2009, Roofline; NVIDIA H100 data sheet (SXM)'
+    """
 
     line: str
     formula: str
