@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 from tallystick.core import display
 from tallystick.core.entries import Entry, Tie
 from tallystick.core.ledger import Ledger
-from tallystick.costs import compute, fit, fit_all, fit_engine, memory, serve
+from tallystick.costs import compute, fit, fit_all, memory
 from tallystick.errors import BadInput
 from tallystick.questions import check, compare, count, formula, reconcile, ties
+from tallystick.serving import fit_engine, serve
 from tallystick.version import __version__ as __version__
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The public functions that say what a model costs: `memory`, `fit`, `serve` and `compute`."""
+"""The public functions that say what a model costs: `memory`, `fit` and `compute`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tallystick.answers.fit import Fit
     from tallystick.answers.fit_all import FitAll
     from tallystick.answers.memory.memory import Memory
-    from tallystick.answers.serve.everywhere import FitEngine
-    from tallystick.answers.serve.serve import Serve
 
     AnyDevice: TypeAlias = str | int | Mapping[str, Any] | Device
 
@@ -211,108 +209,6 @@ def fit(
 
 
 @named
-def serve(
-    source: Any,
-    /,
-    *,
-    engine: str,
-    device: AnyDevice,
-    engine_version: str | None = None,
-    part: str | None = None,
-    real: bool = False,
-    dtype: str | None = None,
-    quantization: str | None = None,
-    kv_cache_dtype: str = "auto",
-    tp: int = 1,
-    pp: int = 1,
-    max_model_len: int | None = None,
-    max_num_seqs: int | None = None,
-    max_num_batched_tokens: int | None = None,
-    gpu_memory_utilization: float | None = None,
-    block_size: int | None = None,
-    enforce_eager: bool = False,
-    hybrid_kv_cache: bool = True,
-    kv_cache_memory_bytes: int | None = None,
-    cpu_offload_gb: float = 0,
-    gpu_layers: int | None = None,
-    input_tokens: int | None = None,
-    output_tokens: int | None = None,
-    **overrides: Any,
-) -> Serve:
-    """Return what a serving engine will hold and log at its start, and whether it starts.
-
-    Args:
-        source: as for `count`.
-        engine: ``"vllm"``, ``"sglang"`` or ``"llama.cpp"``.
-        device: one of the devices, as for `memory`; every rank has one.
-        engine_version: such as ``"0.19"``; by default the newest that public logs judge.
-        part: as for `count`.
-        real: as for `count`.
-        dtype: of weights and activations, as the engine's ``--dtype``; None is ``"auto"``.
-        quantization: as the engine's ``--quantization``, such as ``"fp8"`` or ``"awq"``; for
-            llama.cpp a file type, such as ``"q4_k_m"``.
-        kv_cache_dtype: ``"auto"``, or ``"fp8"``; for llama.cpp ``"q8_0"`` and others.
-        tp: tensor parallel ranks.
-        pp: pipeline stages, which need not be equal.
-        max_model_len: tokens of the longest request; None is the config's. For llama.cpp the
-            context that all requests share.
-        max_num_seqs: most requests at the same time; None is the engine's default for the device.
-        max_num_batched_tokens: most tokens of a step; None is the engine's default.
-        gpu_memory_utilization: share of the device for the engine; None is its default. For SGLang
-            its static share, of the memory that is free before the weights are loaded.
-        block_size: tokens of a KV cache page; None is the engine's default.
-        enforce_eager: capture no CUDA graphs; for llama.cpp no FlashAttention.
-        hybrid_kv_cache: whether windows free the pages that they left.
-        kv_cache_memory_bytes: bytes of the pool, instead of what the engine measures.
-        cpu_offload_gb: GiB of the weights that stay in the host's memory.
-        gpu_layers: layers on the device, the head included (llama.cpp); None is all.
-        input_tokens: of a request, for `Serve.requests`.
-        output_tokens: of a request.
-        **overrides: as for `memory`.
-
-    Returns:
-        Weights, activations and KV cache of one device in bytes, the lines of the log, what limits
-        the requests, and what would help.
-
-    Raises:
-        BadInput: if the source cannot be read or does not describe its attention, for an unknown
-            engine, version or format, and for an impossible number.
-
-    >>> answer = serve("qwen3-8b", engine="vllm", device="h100", max_model_len=8192)
-    >>> answer.lines[-1]
-    'Maximum concurrency for 8,192 tokens per request: 47.61x'
-    >>> serve("llama-3-70b", engine="vllm", device="h100", tp=1).starts
-    False
-    """
-    from tallystick.answers.devices import device_of
-    from tallystick.answers.serve.serve import serve as plan
-
-    return plan(
-        ledger_of(source, part, real, overrides),
-        engine=engine,
-        device=device_of(device),
-        engine_version=engine_version,
-        dtype=dtype,
-        quantization=quantization,
-        kv_cache_dtype=kv_cache_dtype,
-        tp=tp,
-        pp=pp,
-        max_model_len=max_model_len,
-        max_num_seqs=max_num_seqs,
-        max_num_batched_tokens=max_num_batched_tokens,
-        gpu_memory_utilization=gpu_memory_utilization,
-        block_size=block_size,
-        enforce_eager=enforce_eager,
-        hybrid_kv_cache=hybrid_kv_cache,
-        kv_cache_memory_bytes=kv_cache_memory_bytes,
-        cpu_offload_gb=cpu_offload_gb,
-        gpu_layers=gpu_layers,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-    )
-
-
-@named
 def fit_all(source: Any, /, dtype: str | Sequence[str] = (), **options: Any) -> FitAll:
     """Return on which devices, and in which dtypes, a model fits: ``tallystick fit`` without one.
 
@@ -336,37 +232,6 @@ def fit_all(source: Any, /, dtype: str | Sequence[str] = (), **options: Any) -> 
     of_memory = signature(memory).parameters.keys() - {"device"}
     of_run = {name: options.pop(name) for name in of_memory & options.keys()}
     return answer(ledger_of(source, part, real, options), (dtype,) if isinstance(dtype, str) else dtype, **of_run)
-
-
-@named
-def fit_engine(source: Any, /, engine: str, devices: Sequence[Any] = (), **options: Any) -> FitEngine:
-    """Return on which devices an engine starts: ``tallystick fit --engine`` without a device.
-
-    Args:
-        source: as for `count`.
-        engine: as for `serve`.
-        devices: as for `serve`, each; by default all GPUs that are known by name.
-        **options: the other options of `serve`, and config overrides.
-
-    Returns:
-        For each device: whether it starts, with how many tensor parallel ranks it would, the tokens
-        of its KV cache, the requests that it holds, and a bound on its tokens per second.
-
-    Raises:
-        BadInput: as `serve`.
-
-    >>> answer = fit_engine("llama-3.1-8b", "vllm", ["l4", "h100"], max_model_len=65536)
-    >>> [(one.device, one.starts, one.tp) for one in answer.devices]
-    [('l4', False, 2), ('h100', True, 1)]
-    """
-    from tallystick.answers.devices import device_of
-    from tallystick.answers.serve.everywhere import fit_engine as answer
-
-    part, real = options.pop("part", None), options.pop("real", False)
-    of_serve = signature(serve).parameters.keys() - {"device", "engine"}
-    of_run = {name: options.pop(name) for name in of_serve & options.keys()}
-    on = [device_of(one) for one in devices] or None
-    return answer(ledger_of(source, part, real, options), engine=engine, devices=on, **of_run)
 
 
 @named

@@ -1,5 +1,6 @@
 """``tallystick serve``, by options and by a pasted command."""
 
+import io
 import json
 
 import pytest
@@ -83,8 +84,8 @@ def test_options_before_the_pasted_command_count(run, monkeypatch):
 
 
 def test_what_is_not_modelled_is_said(run):
-    out = run("serve", "--device", "h100", "--", "vllm", "serve", "qwen3-8b", "--enable-lora")
-    assert "note: not modelled: --enable-lora" in out
+    out = run("serve", "--device", "h100", "--", "vllm", "serve", "qwen3-8b", "--hf-overrides", "{}")
+    assert "note: not modelled: --hf-overrides" in out
 
 
 def test_the_exit_code_is_1_if_it_does_not_start(run):
@@ -102,9 +103,45 @@ def test_the_exit_code_is_1_if_it_does_not_start(run):
         (("serve", "--device", "h100", "--", "ollama", "run", "x"), "does not start an engine"),
         (("serve", "--engine", "sglang", "--device", "h100", "--", "vllm", "serve", "gpt2"), "the command is vllm's"),
         (("serve", "gpt2", "--device", "h100", "--max-model-len", "x"), "is not a sequence length"),
+        (("serve", "gpt2", "--device", "h100", "--free-memory", "much"), "--free-memory is 'much', expected a size"),
+        (("serve", "gpt2", "--device", "h100", "--from", "x"), "--from names the command: give no other"),
+        (("serve", "--device", "h100", "--from", "no-such-file"), "'no-such-file' cannot be read: No such file"),
         (("serve", "org/nobody-knows-it", "--device", "h100"), "org/nobody-knows-it"),
     ],
 )
 def test_bad_input(run, monkeypatch, words, said):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert said in run(*words, code=2)
+
+
+def test_a_command_is_read_from_a_file_or_stdin(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    script = tmp_path / "serve.sh"
+    script.write_text("MODEL=Qwen/Qwen3-8B\nvllm serve $MODEL \\\n  -tp 2 &\n")
+    words = ("serve", "--device", "h100", "--format", "json")
+    read = json.loads(run(*words, "--from", str(script)))
+    assert read["options"]["tp"] == 2
+    monkeypatch.setattr("sys.stdin", io.StringIO(script.read_text()))
+    assert json.loads(run(*words, "--from", "-"))["lines"] == read["lines"]
+    assert json.loads(run(*words, "--", "vllm serve Qwen/Qwen3-8B -tp 2"))["lines"] == read["lines"]
+
+
+def test_a_draft_that_is_not_fetched(run, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    words = ("serve", "--device", "h100", "--", "vllm", "serve", "meta-llama/Llama-3.1-8B-Instruct")
+    config = '{"model": "%s", "num_speculative_tokens": 3}'
+    known = run(*words, "--speculative-config", config % "meta-llama/Llama-3.2-1B-Instruct")
+    assert "counted as the preset llama-3.2-1b" in known
+    other = run(*words, "--speculative-config", config % "org/nobody-knows-it")
+    assert "not modelled: the draft model org/nobody-knows-it" in other
+
+
+def test_a_file_of_llama_cpp_that_is_not_here(run, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    out = run("serve", "--device", "24GB", "--", "llama-server", "-m", "Qwen3-8B-Q4_K_M.gguf", "-c", "4096")
+    assert "counted as the preset qwen3-8b in q4_k_m" in out
+
+
+def test_memory_in_use_is_said(run):
+    words = ("serve", "qwen3-8b", "--engine", "sglang", "--device", "h100", "--format", "json")
+    assert json.loads(run(*words, "--free-memory", "60GiB"))["options"]["free_memory"] == 60 * 2**30

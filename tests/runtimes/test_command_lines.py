@@ -63,12 +63,16 @@ def test_a_pasted_line_of_sglang():
     found = pasted(shlex.split(line))
     assert (found.engine, found.source) == ("sglang", "org/name")
     assert found.options == {"tp": 4, "gpu_memory_utilization": 0.93, "max_model_len": 8192}
-    assert pasted(["sglang", "serve", "--model-path", "org/name", "--dp", "2"]).unmodelled == ("--dp",)
+    replicas = ["sglang", "serve", "--model-path", "org/name", "--tp", "8", "--dp", "2"]
+    assert pasted(replicas).options == {"tp": 8}  # two servers of eight devices
+    assert pasted([*replicas, "--enable-dp-attention"]).options == {"tp": 8, "dp": 2}
 
 
 def test_what_is_not_modelled_is_named():
-    found = pasted(["vllm", "serve", "org/name", "--speculative-config", '{"model": "m"}', "--enable-lora"])
-    assert found.unmodelled == ("--speculative-config", "--enable-lora")
+    found = pasted(["vllm", "serve", "org/name", "-O", "3", "--kv-transfer-config", "{}", "-O", "2"])
+    assert found.unmodelled == ("-O", "--kv-transfer-config")
+    found = pasted(["llama-server", "-m", "a.gguf", "-ot", "blk.1.*=CPU", "--mmproj", "b.gguf"])
+    assert found.unmodelled == ("--mmproj", "-ot")
 
 
 @pytest.mark.parametrize(
@@ -87,3 +91,144 @@ def test_a_line_that_says_too_little(line, said):
     with pytest.raises(BadInput) as refused:
         pasted(shlex.split(line))
     assert said in str(refused.value)
+
+
+COMPOSE = """\
+services:
+  model:
+    image: vllm/vllm-openai:v0.19.0
+    environment:
+      - HF_TOKEN=${HF_TOKEN}
+    ports: ["8000:8000"]
+    command:
+      - --model
+      - org/name
+      - --max-model-len=16384  # enough
+      - "--tensor-parallel-size 2"
+    deploy:
+      resources: {}
+"""
+FOLDED = """\
+services:
+  vllm:
+    command: >
+      --model org/name --max-num-seqs 16
+      --enforce-eager
+    image: vllm/vllm-openai:latest
+    ipc: host
+"""
+LLAMA = """\
+services:
+  server:
+    image: ghcr.io/ggml-org/llama.cpp:server-cuda
+    environment:
+      LLAMA_ARG_HF_REPO: "org/name-GGUF:Q4_K_M"
+      LLAMA_ARG_CTX_SIZE: 16384
+    command: -np 2
+"""
+SCRIPT = """\
+#!/bin/bash
+# start it
+export MODEL=org/name
+PORT=8000
+CUDA_VISIBLE_DEVICES=0,1 python3 -m sglang.launch_server \\
+    --model-path $MODEL --tp ${TP:-2} \\
+    --port $PORT --mem-fraction-static 0.9 2>&1 | tee log.txt
+"""
+MANIFEST = """\
+containers:
+- name: vllm
+  image: vllm/vllm-openai:latest
+  command: ["/bin/sh", "-c"]
+  args: ["vllm serve org/name --trust-remote-code --enable-chunked-prefill --max_num_batched_tokens 1024"]
+  env:
+  - name: HF_TOKEN
+    value: x
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "engine", "source", "options"),
+    [
+        (COMPOSE, "vllm", "org/name", {"max_model_len": 16384, "tp": 2}),
+        (FOLDED, "vllm", "org/name", {"max_num_seqs": 16, "enforce_eager": True}),
+        (LLAMA, "llama.cpp", "org/name-GGUF", {"quantization": "q4_k_m", "max_model_len": 16384, "max_num_seqs": 2}),
+        (SCRIPT, "sglang", "org/name", {"tp": 2, "gpu_memory_utilization": 0.9}),
+        (MANIFEST, "vllm", "org/name", {"max_num_batched_tokens": 1024}),
+        (
+            "docker run --gpus all -v ~/.cache:/root -p 8000:8000 --ipc=host vllm/vllm-openai:latest org/name --dtype half",
+            "vllm",
+            "org/name",
+            {"dtype": "half"},
+        ),
+        (
+            "docker run --rm --env A=b lmsysorg/sglang:latest python3 -m sglang.launch_server --model-path org/name --tp 8",
+            "sglang",
+            "org/name",
+            {"tp": 8},
+        ),
+        (
+            "docker run ghcr.io/ggml-org/llama.cpp:full-cuda --server -m /models/a.gguf -c 0 -ngl 99",
+            "llama.cpp",
+            "/models/a.gguf",
+            {"gpu_layers": 99},
+        ),
+        ("$ vllm serve org/name `\n  -tp 2", "vllm", "org/name", {"tp": 2}),  # PowerShell
+        ("nohup vllm serve org/name > log 2>&1 &", "vllm", "org/name", {}),
+    ],
+)
+def test_a_text_that_holds_a_command(text, engine, source, options):
+    found = pasted([text])
+    assert (found.engine, found.source, found.options) == (engine, source, options)
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("vllm serve --trust-remote-code org/name --port 80", {}),
+        ("vllm serve org/name --max-model-len auto --max-num-seqs 8", {"max_num_seqs": 8}),
+        ("vllm serve org/name --enable-lora --max-lora-rank 32", {"max_loras": 1, "max_lora_rank": 32}),
+        ("vllm serve org/name --max-loras 4", {}),  # without --enable-lora they cost nothing
+        (
+            """vllm serve org/name -sc '{"method": "eagle3", "model": "org/head", "num_speculative_tokens": 3}'""",
+            {"speculative": "eagle3", "draft_tokens": 3},
+        ),
+        (
+            """vllm serve org/name --speculative-config '{"method": "deepseek_mtp", "num_speculative_tokens": 1}'""",
+            {"speculative": "mtp", "draft_tokens": 1},
+        ),
+        (
+            """vllm serve org/name --speculative_config '{"model": "org/draft", "num_speculative_tokens": 5}'""",
+            {"speculative": "draft_model", "draft": "org/draft", "draft_tokens": 5},
+        ),
+        (
+            "vllm serve org/name --speculative-model '[ngram]' --num-gpu-blocks-override 64",
+            {"num_gpu_blocks_override": 64},
+        ),
+        (
+            "python -m sglang.launch_server --model org/name --speculative-algorithm EAGLE --speculative-num-draft-tokens 4",
+            {"speculative": "eagle", "draft_tokens": 4},
+        ),
+        (
+            "python -m sglang.launch_server --model org/name --speculative-algorithm NEXTN --chunked-prefill-size -1",
+            {"speculative": "mtp"},
+        ),
+        (
+            "python -m sglang.launch_server --model org/name --lora-paths a=org/a b=org/b --max-lora-rank 8",
+            {"max_loras": 8, "max_lora_rank": 8},
+        ),
+        ("llama-server -hf org/name:Q8_0 -ngl all -fa --jinja", {"quantization": "q8_0", "enforce_eager": False}),
+        ("llama-server -hf org/name --n-cpu-moe 12 -ot 'exps=CPU'", {"cpu_moe_layers": 10_000}),
+        ("llama-server.exe -hf org/name -fa 1 --cpu-moe", {"enforce_eager": False, "cpu_moe_layers": 10_000}),
+    ],
+)
+def test_options_that_cost_memory(line, options):
+    found = pasted(shlex.split(line))
+    assert found.source in ("org/name", "org/name-GGUF")
+    assert found.options == options
+    assert found.unmodelled == ()
+
+
+def test_a_speculation_that_is_not_known_is_named():
+    line = """vllm serve org/name --speculative-config '{"method": "medusa", "num_speculative_tokens": 5}'"""
+    assert pasted(shlex.split(line)).unmodelled == ("speculative decoding by medusa",)

@@ -4,7 +4,13 @@ A row is a run that somebody published: its link, the engine's command line, and
 an empty cell was not published. `split` says what a row is for: constants were read from rows that
 are ``fit``, and are judged by rows that are ``judge``. The rule: of vLLM's rows, those of
 Llama-3.1-8B in bfloat16 at 8,192 tokens, of Qwen3-14B before 0.19, and of gpt-oss-20b are ``fit``;
-of llama.cpp's, those of Pythia-2.8B, of Llama-3.1-8B, and of gpt-oss-20b with steps of 2,048.
+of llama.cpp's, those of Pythia-2.8B, of Llama-3.1-8B, and of gpt-oss-20b with steps of 2,048; of
+SGLang's, those of Llama-3.1-8B on a whole H100 by its default share or by its weights alone, and
+that of Qwen3-235B on four H100.
+
+SGLang's log says what was free before the load. A device such as ``h100 free 78.48GiB`` says so
+too; without it, our constant for the CUDA context is judged as well. If a log has a pool's tokens
+and not what was free, ``--max-total-tokens`` names them, and the bytes of that many are judged.
 As a script: the errors of each row, and their summary.
 """
 
@@ -19,6 +25,7 @@ from typing import NamedTuple
 
 import tallystick
 from repository import ROOT
+from tallystick.core.units import parse_size
 from tallystick.runtimes.command_lines import pasted
 
 FOLDER = ROOT / "tests" / "runtimes"
@@ -36,7 +43,7 @@ class Row(NamedTuple):
     model: str
     preset: str
     overrides: dict
-    device: str  # its name, or its memory as torch counted it
+    device: str  # its name, or its memory as torch counted it; then what was free, if the log says so
     command: str
     starts: bool | None  # None: it was stopped by something that is no matter of memory, or not published
     said: dict  # what the log said: bytes, tokens, requests
@@ -59,6 +66,9 @@ class Judged(NamedTuple):
         return (self.ours - self.theirs) / self.theirs
 
 
+NUMBERS = ("#tokens", "max_running_requests", "mem_fraction_static", "max_mamba_cache_size")
+
+
 def rows(engine="vllm"):
     with open(FOLDER / f"{engine}_logs.csv", newline="") as file:
         return [_row(number, engine, cells) for number, cells in enumerate(csv.DictReader(file), 2)]
@@ -71,9 +81,10 @@ def _row(number, engine, cells):
         for name in ("weights_gib", "activations_gib", "kv_gib", "kv_tokens", "concurrency")
         if cells.get(name)
     }
+    unit = {"llama_cpp": MIB}.get(engine, GIB)
     for text in filter(None, cells.get("lines", "").split("; ")):
         label, _, sizes = text.partition(" = ")
-        said[label] = sum(float(size) for size in sizes.split(", ")) * MIB
+        said[label] = sum(float(size) for size in sizes.split(", ")) * (1 if label in NUMBERS else unit)
     overrides = dict(word.split("=") for word in cells["overrides"].split())
     return Row(
         number, engine, cells["split"], cells["source"], cells["version"], cells["model"], cells["preset"],
@@ -93,7 +104,10 @@ def plan(row):
     if row.engine == "llama_cpp":  # the file's name ends with its type
         line.options["quantization"] = line.source.removesuffix(".gguf").rpartition("-")[2]
     ledger = _ledger(row.preset, tuple(row.overrides.items()))
-    return tallystick.serve(ledger, engine=line.engine, device=row.device, engine_version=row.version, **line.options)
+    device, _, free = row.device.partition(" free ")
+    if free:
+        line.options["free_memory"] = parse_size(free)
+    return tallystick.serve(ledger, engine=line.engine, device=device, engine_version=row.version, **line.options)
 
 
 OURS = {
@@ -102,7 +116,10 @@ OURS = {
     "kv_gib": "kv_cache_bytes",
     "kv_tokens": "kv_cache_tokens",
     "concurrency": "max_concurrency",
+    "mem usage": "weights_bytes",
+    "#tokens": "kv_cache_tokens",
 }
+CHOSEN = {"max_running_requests": "max_num_seqs", "mem_fraction_static": "gpu_memory_utilization"}
 
 
 def judged(row):
@@ -114,8 +131,30 @@ def _ours(answer, what):
     """Return our number: an attribute, or the sum of the lines with a label, in bytes."""
     if what in OURS:
         return getattr(answer, OURS[what])
+    if what in CHOSEN:
+        return answer.options[CHOSEN[what]]
+    if answer.engine == "sglang":
+        return _of_sglang(answer, what)
     found = re.findall(rf"{what} = +([\d.]+) MiB", "\n".join(answer.lines))
     return sum(map(float, found)) * MIB
+
+
+def _of_sglang(answer, what):
+    """Return a number of SGLang's lines; the states' bytes are those of the line's formula."""
+    states = sum(
+        int(one.formula.partition(" B")[0].replace(",", ""))
+        for one in answer.explained
+        if one.line.startswith("Mamba Cache")
+    )
+    if what == "states":
+        return states
+    if what == "KV and states":
+        return answer.kv_cache_bytes + states
+    text = "\n".join(answer.lines)
+    if what == "max_mamba_cache_size":
+        return int(re.search(r"max_mamba_cache_size: (\d+)", text)[1])
+    tokens = answer.options.get("max_total_tokens", answer.kv_cache_tokens)
+    return float(re.search(rf"{what}: ([\d.]+) GB", text)[1]) * GIB * tokens / answer.kv_cache_tokens
 
 
 def main(engine):

@@ -145,6 +145,16 @@ LOGGED = {  # a quantity of a log: its kind, what it is called, its unit and dig
     "kv_gib": ("kv", "KV cache", "GiB", 2),
     "kv_tokens": ("kv", "tokens", "tokens", 0),
     "concurrency": ("kv", "concurrency", "x", 2),
+    "mem usage": ("weights", "weights", "GiB", 2),
+    "#tokens": ("kv", "tokens", "tokens", 0),
+    "K size": ("kv", "keys", "GiB", 2),
+    "V size": ("kv", "values", "GiB", 2),
+    "KV size": ("kv", "latent cache", "GiB", 2),
+    "states": ("kv", "recurrent states", "GiB", 2),
+    "KV and states": ("kv", "KV cache", "GiB", 2),
+    "max_running_requests": ("kv", "requests", "requests", 0),
+    "mem_fraction_static": ("kv", "static share", "x", 3),
+    "max_mamba_cache_size": ("kv", "slots of states", "requests", 0),
 }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from tallystick import count, serve
+from tallystick.answers.serve.options import METHODS
 from tallystick.cli.options import (
     DEVICE_HELP,
     add_command,
@@ -19,7 +21,8 @@ from tallystick.cli.options import (
 )
 from tallystick.cli.output import add_exit_code, add_format, print_answer, print_json
 from tallystick.core.ledger import Ledger
-from tallystick.errors import BadInput
+from tallystick.core.units import parse_size
+from tallystick.errors import BadInput, quoted
 from tallystick.presets.hub_names import preset_of
 from tallystick.runtimes.command_lines import pasted
 
@@ -30,13 +33,16 @@ examples:
   tallystick serve gpt-oss-20b --device l40s --input 4k --output 1k --explain
   tallystick serve qwen3-8b --engine llama.cpp --device 12GB --dtype q4_k_m
   tallystick serve --device l40s -- vllm serve Qwen/Qwen3-8B -tp 2
+  tallystick serve --device h200 --from compose.yaml
 """
 _MISSING = ("not-found", "unreachable", "missing-package")
-_LENGTHS = ("max_model_len", "max_num_batched_tokens", "input_tokens", "output_tokens")
+_LENGTHS = ("max_model_len", "max_num_batched_tokens", "input_tokens", "output_tokens", "max_total_tokens")
 _GIVEN = (
-    "engine_version", "dtype", "quantization", "kv_cache_dtype", "tp", "pp", "max_num_seqs", "gpu_memory_utilization",
-    "block_size", "cpu_offload_gb", "kv_cache_memory_bytes", "gpu_layers",
+    "engine_version", "dtype", "quantization", "kv_cache_dtype", "tp", "pp", "dp", "max_num_seqs", "block_size",
+    "gpu_memory_utilization", "cpu_offload_gb", "kv_cache_memory_bytes", "gpu_layers", "cpu_moe_layers", "draft",
+    "num_gpu_blocks_override", "max_mamba_cache_size", "speculative", "draft_tokens", "max_loras", "max_lora_rank",
 )  # fmt: skip
+MOST_TEXT = 1_000_000  # bytes of a file that --from reads
 
 
 def add(commands: Any) -> None:
@@ -53,6 +59,7 @@ def add(commands: Any) -> None:
     add("--device", metavar="NAME", help=f"one of the devices (required): {DEVICE_HELP}")
     add("--tp", "--tensor-parallel-size", dest="tp", type=whole, metavar="N", help="tensor-parallel size")
     add("--pp", "--pipeline-parallel-size", dest="pp", type=whole, metavar="N", help="number of pipeline stages")
+    add("--dp", "--data-parallel-size", dest="dp", type=whole, metavar="N", help="replicas that share the experts")
     add("--max-model-len", metavar="N", help="tokens of the longest request, 32768 or 32k (default: the config's)")
     add("--max-num-seqs", type=whole, metavar="N", help="most requests at the same time (default: the engine's)")
     add("--max-num-batched-tokens", metavar="N", help="most tokens of a step (default: the engine's)")
@@ -70,6 +77,22 @@ def add(commands: Any) -> None:
     )
     add("--kv-cache-memory-bytes", type=whole, metavar="N", help="bytes of the KV cache, instead of what is left")
     add("--cpu-offload-gb", type=float, metavar="GIB", help="GiB of the weights that stay in the host's memory")
+    add("--free-memory", metavar="SIZE", help="free on the device before the start, such as 22.4GiB (default: all)")
+    add("--max-total-tokens", metavar="N", help="most tokens of the pool (sglang)")
+    add("--num-gpu-blocks-override", type=whole, metavar="N", help="pages of the pool, whatever the memory (vllm)")
+    add("--max-mamba-cache-size", type=whole, metavar="N", help="slots of recurrent states (sglang)")
+    add("--n-cpu-moe", dest="cpu_moe_layers", type=whole, metavar="N", help="layers whose experts stay on the host")
+    add("--speculative", metavar="METHOD", help=f"speculative decoding: {', '.join(METHODS)}")
+    add("--draft", metavar="MODEL", help="its draft model (default: a head of the usual sizes)")
+    add("--draft-tokens", type=whole, metavar="N", help="tokens that it drafts at once")
+    add("--max-loras", type=whole, metavar="N", help="LoRA adapters in memory at the same time")
+    add("--max-lora-rank", type=whole, metavar="N", help="rank of the largest adapter (default: 16)")
+    add(
+        "--from",
+        dest="script",
+        metavar="FILE",
+        help="read the engine's command from a script or compose file; - is stdin",
+    )
     add("--input", dest="input_tokens", metavar="N", help="input tokens of a request: say how many run at once")
     add("--output", dest="output_tokens", metavar="N", help="output tokens of a request")
     add("--explain", action="store_true", help="show the formula and source of each line")
@@ -83,6 +106,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.device is None:
         raise BadInput("name the device with --device, such as h100 (tallystick devices lists them)", code="bad-value")
     ledger, given = _ledger(source, options, given)
+    given, more = _draft(given)
+    notes += more
     answer = serve(ledger.with_notes(*notes), engine=engine, device=device_given(options.device), **given)
     if options.format == "json":
         print_json(answer.to_dict())
@@ -103,15 +128,56 @@ def _asked(options: argparse.Namespace) -> tuple[str, str, dict[str, Any], list[
         given["enforce_eager"] = True
     if options.disable_hybrid_kv_cache_manager:
         given["hybrid_kv_cache"] = False
-    if options.source is None:
+    if options.free_memory is not None:
+        given["free_memory"] = _size(options.free_memory)
+    if options.source is None and options.script is None:
         raise BadInput("name a model, or paste an engine's command behind --", code="bad-value")
-    if not options.words:
-        return options.engine or "vllm", options.source, given, []
-    line = pasted([options.source, *options.words])
+    words = [*([options.source] if options.source is not None else []), *options.words]
+    if options.script is not None and words:
+        raise BadInput("--from names the command: give no other model or command", code="conflicting-options")
+    if options.script is None and len(words) == 1 and not any(map(str.isspace, words[0])):
+        return options.engine or "vllm", words[0], given, []
+    line = pasted([_text(options.script)] if options.script is not None else words)
     if options.engine not in (None, line.engine):
         raise BadInput(f"--engine is {options.engine}, but the command is {line.engine}'s", code="conflicting-options")
     notes = [f"not modelled: {', '.join(line.unmodelled)}"] if line.unmodelled else []
     return line.engine, line.source, {**line.options, **given}, notes
+
+
+def _draft(given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the options, with the draft's preset or without the draft if it is not fetched."""
+    name = given.get("draft")
+    if name is None:
+        return given, []
+    try:
+        count(name)
+    except BadInput as error:
+        found = preset_of(name) if error.code in _MISSING and "/" in name else None
+        if found is None and (error.code not in _MISSING or given.get("speculative") != "draft_model"):
+            raise
+        kept = {key: value for key, value in given.items() if key not in ("draft", "speculative", "draft_tokens")}
+        if found is None:
+            return kept, [f"not modelled: the draft model {name}, which is not fetched"]
+        return {**given, "draft": found[0]}, [f"{name} is not fetched: counted as the preset {found[0]}"]
+    return given, []
+
+
+def _size(text: str) -> int:
+    size = parse_size(text)
+    if not size:
+        raise BadInput(f"--free-memory is {quoted(text)}, expected a size such as 22.4GiB", code="bad-value")
+    return size
+
+
+def _text(path: str) -> str:
+    """Return the text of a script, or of stdin."""
+    try:
+        if path == "-":
+            return sys.stdin.read(MOST_TEXT)
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(MOST_TEXT)
+    except OSError as error:
+        raise BadInput(f"{quoted(path)} cannot be read: {error.strerror or error}", code="not-found") from error
 
 
 def _ledger(source: str, options: argparse.Namespace, given: dict[str, Any]) -> tuple[Ledger, dict[str, Any]]:
@@ -120,7 +186,8 @@ def _ledger(source: str, options: argparse.Namespace, given: dict[str, Any]) -> 
     try:
         return count(source, **settings), given
     except BadInput as error:
-        found = preset_of(source) if error.code in _MISSING and "/" in source else None
+        named = "/" in source or source.lower().endswith(".gguf")
+        found = preset_of(source) if error.code in _MISSING and named else None
         if found is None:
             raise
     preset, packed = found

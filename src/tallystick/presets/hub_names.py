@@ -14,6 +14,9 @@ _PACKED = {
     "gptq": re.compile(r"-gptq(?:-int4)?(?=-|$)|-quantized\.w4a16|-w4a16(?=-|$)"),
     "int8": re.compile(r"-quantized\.w8a8|-w8a8(?=-|$)"),
 }
+# A GGUF's name: Qwen3-8B-Q4_K_M.gguf, Qwen3-8B-UD-Q4_K_XL-00001-of-00002.gguf, Qwen3-8B-GGUF.
+_GGUF = re.compile(r"(?:-\d{5}-of-\d{5})?\.gguf$|-gguf$")
+_FILE_TYPE = re.compile(r"[-.](?:ud-)?((?:iq|q)\d(?:_\d|_k)?(?:_[a-z]{1,3})?|f16|f32|bf16|mxfp4)$")
 _FAMILIES = (("meta-llama-", "llama-"), ("mixtral-8x7b-v0.1", "mixtral-8x7b"))
 
 
@@ -25,6 +28,10 @@ def preset_of(repository: str) -> tuple[str, str] | None:
     """
     name = repository.rpartition("/")[2].lower()
     packed = ""
+    if _GGUF.search(name):
+        name = _GGUF.sub("", name)
+        if form := _FILE_TYPE.search(name):
+            name, packed = name[: form.start()], form[1]
     for word, pattern in _PACKED.items():
         if pattern.search(name):
             name, packed = pattern.sub("", name), word

@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput, quoted
+from tallystick.runtimes.command_options import COSTLY, ENGINES, FLAGS, IMAGES, STARTS, VARIABLES
+from tallystick.runtimes.command_texts import words_of
 
 
 class Pasted(NamedTuple):
@@ -22,136 +25,233 @@ class Pasted(NamedTuple):
     unmodelled: tuple[str, ...]  # options that change the memory, and are not modelled
 
 
-# option -> (our name, how its value is read)
-_VLLM = {
-    "--tensor-parallel-size": ("tp", int), "-tp": ("tp", int), "--pipeline-parallel-size": ("pp", int), "-pp": ("pp", int),
-    "--max-model-len": ("max_model_len", "length"), "--max-num-seqs": ("max_num_seqs", "length"),
-    "--max-num-batched-tokens": ("max_num_batched_tokens", "length"),
-    "--gpu-memory-utilization": ("gpu_memory_utilization", float), "--kv-cache-dtype": ("kv_cache_dtype", str),
-    "--quantization": ("quantization", str), "-q": ("quantization", str), "--dtype": ("dtype", str),
-    "--block-size": ("block_size", int), "--enforce-eager": ("enforce_eager", True),
-    "--no-enforce-eager": ("enforce_eager", False), "--cpu-offload-gb": ("cpu_offload_gb", float),
-    "--kv-cache-memory-bytes": ("kv_cache_memory_bytes", "length"), "--kv-cache-memory": ("kv_cache_memory_bytes", "length"),
-    "--disable-hybrid-kv-cache-manager": ("hybrid_kv_cache", False),
-    "--no-disable-hybrid-kv-cache-manager": ("hybrid_kv_cache", True), "--model": ("source", str),
-}  # fmt: skip
-_SGLANG = {
-    "--model-path": ("source", str), "--model": ("source", str), "--tp": ("tp", int), "--tp-size": ("tp", int),
-    "--tensor-parallel-size": ("tp", int), "--pp-size": ("pp", int), "--pipeline-parallel-size": ("pp", int),
-    "--context-length": ("max_model_len", int), "--max-running-requests": ("max_num_seqs", int),
-    "--chunked-prefill-size": ("max_num_batched_tokens", int), "--mem-fraction-static": ("gpu_memory_utilization", float),
-    "--kv-cache-dtype": ("kv_cache_dtype", str), "--quantization": ("quantization", str), "--dtype": ("dtype", str),
-    "--page-size": ("block_size", int), "--disable-cuda-graph": ("enforce_eager", True),
-    "--cpu-offload-gb": ("cpu_offload_gb", float),
-}  # fmt: skip
-_LLAMA_CPP = {
-    "-m": ("source", str), "--model": ("source", str), "-hf": ("source", str), "--hf-repo": ("source", str), "-c": ("max_model_len", int),
-    "--ctx-size": ("max_model_len", int), "-np": ("max_num_seqs", int), "--parallel": ("max_num_seqs", int),
-    "-ub": ("max_num_batched_tokens", int), "--ubatch-size": ("max_num_batched_tokens", int), "-ngl": ("gpu_layers", int),
-    "--gpu-layers": ("gpu_layers", int), "--n-gpu-layers": ("gpu_layers", int), "-ctk": ("kv_cache_dtype", str),
-    "--cache-type-k": ("kv_cache_dtype", str), "-ctv": ("kv_cache_dtype", str), "--cache-type-v": ("kv_cache_dtype", str),
-    "-fa": ("enforce_eager", {"on": False, "off": True, "auto": False, "1": False, "0": True}),
-    "--flash-attn": ("enforce_eager", {"on": False, "off": True, "auto": False, "1": False, "0": True}),
-    "--swa-full": ("hybrid_kv_cache", False),
-}  # fmt: skip
-_ENGINES: dict[str, dict[str, tuple[str, Any]]] = {"vllm": _VLLM, "sglang": _SGLANG, "llama.cpp": _LLAMA_CPP}
-# Options that change the memory, and that no rule here knows.
-_COSTLY = {
-    "vllm": (
-        "--speculative-config", "--enable-lora", "--data-parallel-size", "--decode-context-parallel-size",
-        "--limit-mm-per-prompt", "--kv-transfer-config", "--compilation-config", "-O", "--mamba-cache-mode",
-        "--num-gpu-blocks-override", "--hf-overrides", "--num-scheduler-steps",
-    ),
-    "sglang": (
-        "--speculative-algorithm", "--speculative-draft-model-path", "--enable-dp-attention", "--dp", "--dp-size",
-        "--data-parallel-size", "--lora-paths", "--enable-lora", "--max-total-tokens", "--swa-full-tokens-ratio",
-        "--cuda-graph-max-bs", "--ep", "--ep-size", "--enable-hierarchical-cache",
-    ),
-    "llama.cpp": (
-        "-md", "--model-draft", "--mmproj", "-ot", "--override-tensor", "--cpu-moe", "-cmoe", "--n-cpu-moe", "-ncmoe", "-sm",
-        "--split-mode", "-ts", "--tensor-split", "--lora", "--no-kv-offload", "-nkvo", "--fit",
-    ),
-}  # fmt: skip
-_STARTS = {
-    "vllm": (("vllm", "serve"), ("-m", "vllm.entrypoints.openai.api_server"), ("-m", "vllm.entrypoints.api_server")),
-    "sglang": (("-m", "sglang.launch_server"), ("sglang", "serve")),
-    "llama.cpp": (("llama-server",), ("llama-cli",), ("llama-simple",)),
-}
 _LENGTH = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([kmgtKMGT]?)")
 _POWERS = " kmgt"
+_ENDS = re.compile(r"&&|\|\|?|;|&|[12]?>&?[12]?.*|</?\w*|\)|\}")  # words that end a shell's command
+_REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
+_WHOLE = ("max_model_len", "max_num_seqs", "max_num_batched_tokens", "gpu_layers", "max_total_tokens")
+_METHODS = {
+    "eagle": "eagle", "eagle3": "eagle3", "nextn": "mtp", "mtp": "mtp", "standalone": "draft_model", "ngram": "ngram",
+    "draft_model": "draft_model",
+}  # fmt: skip
+_FILES = re.compile(r"exps\s*=\s*CPU", re.IGNORECASE)
 
 
 def pasted(words: Sequence[str]) -> Pasted:
     """Return what an engine's command line says.
 
     Args:
-        words: the command line, such as ``["vllm", "serve", "org/name"]``. Environment variables
-            and launchers before the engine's own words are skipped.
+        words: the command line, such as ``["vllm", "serve", "org/name"]``; or a text that has it as
+            one word: a shell script, a line of ``docker run``, a compose file. Environment
+            variables and launchers before the engine's own words are skipped.
 
     Raises:
         BadInput: if no engine's command is found, no model is named, or a value cannot be read.
     """
-    engine, rest = _command(list(words))
-    known, costly = _ENGINES[engine], _COSTLY[engine]
-    options: dict[str, Any] = {}
-    unmodelled, source, place = [], "", 0
-    while place < len(rest):
-        word, equals, value = rest[place].partition("=") if rest[place].startswith("-") else (rest[place], "", "")
-        place += 1
-        if not word.startswith("-"):
-            source = source or word
-            continue
-        word = f"--{word[2:].replace('_', '-')}" if word.startswith("--") else word
-        if word in costly:
-            unmodelled.append(word)
-        if word not in known:
-            if not equals and place < len(rest) and not rest[place].startswith("-"):
-                place += 1  # the value of an option that costs no memory
-            continue
-        name, how = known[word]
-        if isinstance(how, bool):
-            options[name] = how
-            continue
+    spread = [part for word in words for part in (words_of(word) if re.search(r"\s", word) else [word])]
+    whole = list(words) if _starts(list(words)) is not None else spread
+    engine, rest, before = _command(whole)
+    found = _Reader(engine)
+    if engine == "llama.cpp":
+        found.read([word for name, value in _variables(before) for word in (VARIABLES[name], value)])
+    found.read(rest)
+    source, options = found.result()
+    return Pasted(engine, source, options, tuple(dict.fromkeys(found.unmodelled)))
+
+
+class _Reader:
+    """Options and model of one command line."""
+
+    def __init__(self, engine: str) -> None:
+        self.engine, self.known = engine, ENGINES[engine]
+        self.options: dict[str, Any] = {}
+        self.unmodelled: list[str] = []
+        self.bare: list[str] = []  # words that are no option's value
+        self.values: list[str] = []  # values of options that are not known
+
+    def read(self, rest: Sequence[str]) -> None:
+        """Read the words behind a command."""
+        place = 0
+        while place < len(rest):
+            word, equals, value = _halves(rest[place])
+            place += 1
+            if not word.startswith("-"):
+                self.bare.append(word)
+                continue
+            if word in COSTLY[self.engine]:
+                self.unmodelled.append(word)
+            if word not in self.known:
+                place = self._unknown(word, equals, rest, place)
+            else:
+                place = self._known(word, equals, value, rest, place)
+
+    def _unknown(self, word: str, equals: str, rest: Sequence[str], place: int) -> int:
+        if equals or word in FLAGS[self.engine] or place == len(rest) or rest[place].startswith("-"):
+            return place
+        self.values.append(rest[place])
+        return place + 1
+
+    def _known(self, word: str, equals: str, value: str, rest: Sequence[str], place: int) -> int:
+        """Read a known option, and return the place behind its values."""
+        name, how = self.known[word]
+        if how == "words":
+            first = place
+            while place < len(rest) and not rest[place].startswith("-"):
+                place += 1
+            self.options[name] = [value, *rest[first:place]] if equals else list(rest[first:place])
+            return place
+        if how is True or how is False or type(how) is int:
+            self.options[name] = how if value.lower() != "false" else not how
+            return place
+        if not equals and isinstance(how, dict) and (place == len(rest) or rest[place].startswith("-")):
+            self.options[name] = False  # alone, as older builds took it
+            return place
         if not equals:
             if place == len(rest):
                 raise BadInput(f"{word} has no value", code="bad-value")
             value, place = rest[place], place + 1
-        options[name] = _value(word, value, how)
-    source = str(options.pop("source", "")) or source
-    if not source:
-        raise BadInput(f"the {engine} command names no model", code="bad-value")
-    return Pasted(engine, source, options, tuple(unmodelled))
+        read = _value(word, value, how)
+        if name in _WHOLE and isinstance(read, int) and read <= 0 and (name, read) != ("gpu_layers", 0):
+            return place  # 0 and -1 stand for the engine's own choice
+        self.options[name] = read
+        return place
+
+    def result(self) -> tuple[str, dict[str, Any]]:
+        """Return the model, and the options by the names of `tallystick.serve`."""
+        options = self.options
+        source = str(options.pop("source", "")) or next(iter(self.bare), "")
+        source = source or next((word for word in self.values if _REPOSITORY.fullmatch(word)), "")
+        if not source:
+            raise BadInput(f"the {self.engine} command names no model", code="bad-value")
+        if self.engine == "llama.cpp":
+            source = self._of_llama_cpp(source)
+        else:
+            self._speculative()
+            self._adapters()
+        if self.engine == "sglang" and not options.pop("dp_attention", False):
+            options.pop("dp", None)  # replicas of the whole engine
+        return source, options
+
+    def _of_llama_cpp(self, source: str) -> str:
+        """Return the repository of ``-hf org/name:Q4_K_M``; experts may be kept on the host."""
+        name, colon, form = source.rpartition(":")
+        if colon and _REPOSITORY.fullmatch(name):
+            self.options["quantization"], source = form.lower(), name
+        override = self.options.pop("override", None)
+        if override is not None and _FILES.search(override) and not re.search(r"\d", override):
+            self.options["cpu_moe_layers"] = 10_000
+        elif override is not None:
+            self.unmodelled.append("-ot")
+        return source
+
+    def _speculative(self) -> None:
+        options = self.options
+        config = options.pop("speculative_config", None)
+        if config is not None:
+            method, draft = str(config.get("method") or ""), config.get("model")
+            tokens = config.get("num_speculative_tokens")
+            options.update({"speculative": method or ("draft_model" if draft else "ngram")})
+            options.update({"draft": str(draft)} if draft else {})
+            options.update({"draft_tokens": tokens} if isinstance(tokens, int) else {})
+        elif "draft" in options and "speculative" not in options:
+            options["speculative"] = "ngram" if "ngram" in str(options["draft"]) else "draft_model"
+        word = str(options.get("speculative", "")).lower()
+        if not word:
+            return
+        known = _METHODS.get(word, "mtp" if word.endswith("_mtp") else None)
+        if known is None or known == "ngram":
+            for name in ("speculative", "draft", "draft_tokens"):
+                options.pop(name, None)
+            if known is None:
+                self.unmodelled.append(f"speculative decoding by {word}")
+            return
+        if known != "draft_model" and "draft" in options:  # a head, whose sizes follow from the model's
+            known = "eagle3" if "eagle3" in str(options.pop("draft")).lower() else known
+        elif known == "draft_model" and "eagle" in str(options.get("draft", "")).lower():
+            known = "eagle3" if "eagle3" in str(options.pop("draft")).lower() else "eagle"
+        options["speculative"] = known
+
+    def _adapters(self) -> None:
+        options = self.options
+        paths = options.pop("lora_paths", None)
+        if options.pop("lora", False) or paths:
+            options.setdefault("max_loras", 8 if self.engine == "sglang" else 1)
+        else:
+            options.pop("max_loras", None)
+            options.pop("max_lora_rank", None)
 
 
-def _command(words: list[str]) -> tuple[str, list[str]]:
-    """Return the engine, and the words behind its command."""
-    for engine, starts in _STARTS.items():
+def _halves(word: str) -> tuple[str, str, str]:
+    """Split ``--option=value``; underscores of a long option are hyphens."""
+    if not word.startswith("-"):
+        return word, "", ""
+    name, equals, value = word.partition("=")
+    return (f"--{name[2:].replace('_', '-')}" if name.startswith("--") else name), equals, value
+
+
+def _starts(words: list[str]) -> tuple[str, int, int] | None:
+    """Return the engine whose command begins first, its place, and the place behind it."""
+    found = []
+    for engine, starts in STARTS.items():
         for start in starts:
             for place in range(len(words) - len(start) + 1):
-                found = [word.rpartition("/")[2] for word in words[place : place + len(start)]]
-                if found == list(start):
-                    return engine, words[place + len(start) :]
-    known = ", ".join(" ".join(start) for starts in _STARTS.values() for start in starts)
-    raise BadInput(f"{quoted(' '.join(words[:3]))} does not start an engine; known: {known}", code="unknown-name")
+                named = [word.rpartition("/")[2].removesuffix(".exe") for word in words[place : place + len(start)]]
+                if named == list(start):
+                    found.append((place, engine, place + len(start)))
+    if found:
+        place, engine, behind = min(found)
+        return engine, place, behind
+    for engine, image in IMAGES.items():
+        for place, word in enumerate(words):
+            if re.fullmatch(image, word):
+                return engine, place, place + 1
+    return None
+
+
+def _command(words: list[str]) -> tuple[str, list[str], list[str]]:
+    """Return the engine, the words behind its command, and those before."""
+    start = _starts(words)
+    if start is None:
+        known = ", ".join(" ".join(start) for starts in STARTS.values() for start in starts)
+        raise BadInput(f"{quoted(' '.join(words[:3]))} does not start an engine; known: {known}", code="unknown-name")
+    engine, place, behind = start
+    rest = words[behind:]
+    end = next((number for number, word in enumerate(rest) if _ENDS.fullmatch(word)), len(rest))
+    return engine, rest[:end], words[:place]
+
+
+def _variables(words: Sequence[str]) -> list[tuple[str, str]]:
+    pairs = [word.partition("=")[::2] for word in words if "=" in word]
+    return [(name, value) for name, value in pairs if name in VARIABLES]
 
 
 def _value(option: str, text: str, how: Any) -> Any:
     try:
         if isinstance(how, dict):
             return how[text.lower()]
+        if how == "json":
+            read = json.loads(text)
+            if not isinstance(read, dict):
+                raise ValueError(text)
+            return read
+        if how is int and text.lower() in ("all", "auto"):
+            return -1
         return _length(text) if how == "length" else how(text)
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         raise BadInput(f"{option} is {quoted(text)}, expected {_expected(how)}", code="bad-value") from None
 
 
 def _expected(how: Any) -> str:
     if isinstance(how, dict):
-        return ", ".join(how)
-    return {int: "a whole number", float: "a number", "length": "a number such as 32768 or 32k"}[how]
+        return ", ".join(list(how)[:3])
+    words = {int: "a whole number", float: "a number", "length": "a number such as 32768 or 32k", "json": "JSON"}
+    return words[how]
 
 
 def _length(text: str) -> int:
     """Parse a number as vLLM does: 32k is 32,000, and 32K is 32,768 (`human_readable_int`)."""
+    if text in ("-1", "auto"):
+        return -1
     match = _LENGTH.fullmatch(text)
     if match is None:
         raise ValueError(text)

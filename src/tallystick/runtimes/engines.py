@@ -24,6 +24,19 @@ class Experts(NamedTuple):
     packed: int = 0  # bytes of this device's experts in MXFP4, whose kernels unpack nothing
 
 
+class Draft(NamedTuple):
+    """What speculative decoding adds to one device: a draft model, an EAGLE head or MTP layers."""
+
+    method: str  # draft_model | eagle | eagle3 | mtp
+    weights: int  # bytes
+    attending: tuple[Attending, ...]  # its layers, which have a KV cache of their own
+
+    @property
+    def layers(self) -> int:
+        """Layers with a KV cache."""
+        return sum(int(one.layers) for one in self.attending)
+
+
 class Rank(NamedTuple):
     """The shard of a model that one device holds, and sizes of the whole model."""
 
@@ -47,6 +60,13 @@ class Rank(NamedTuple):
     head: int = 0  # bytes of the head and what else belongs to no layer; of a tied one, a copy
     fused: bool = False  # queries, keys and values are slices of one tensor
     tied: bool = False  # the head is the token embedding
+    reserved: int = 0  # bytes of the weights in the segments of torch's allocator
+    attention: int = 0  # bytes of the attention's weights
+    routed: int = 0  # bytes of the routed experts' weights
+    routed_layers: tuple[int, ...] = ()  # of each layer
+    low_rank: int = 0  # bytes of one LoRA adapter of rank 1, on all linear layers
+    adapters: int = 0  # bytes of the slots for LoRA adapters
+    draft: Draft | None = None
 
 
 class Settings(NamedTuple):
@@ -67,6 +87,13 @@ class Settings(NamedTuple):
     kv_bytes: int | None = None  # the pool's size, instead of what the profile run leaves
     offload: int = 0  # bytes of the weights that stay in the host's memory
     layers_on_device: int | None = None  # llama.cpp's -ngl
+    experts_on_host: int = 0  # llama.cpp's --n-cpu-moe: of so many of the first layers
+    free: int | None = None  # bytes free on the device before the engine starts
+    tokens: int | None = None  # most tokens of the pool: SGLang's --max-total-tokens
+    blocks: int | None = None  # pages of the pool: vLLM's --num-gpu-blocks-override
+    states: int | None = None  # slots of recurrent states: SGLang's --max-mamba-cache-size
+    dp: int = 1  # data parallel ranks; of SGLang, of its attention
+    speculative: str = ""  # method of speculative decoding
 
 
 class Card(NamedTuple):

@@ -11,6 +11,7 @@ from tallystick.answers.memory.activations import head_of
 from tallystick.answers.memory.number_formats import bytes_of
 from tallystick.answers.memory.pipeline import Stage, layers_of, of_stage, on_stage, stacked
 from tallystick.answers.memory.sharding import Shards, divided
+from tallystick.answers.serve.allocations import reserved
 from tallystick.core.anatomy import AttentionRun, FeedForward, Routing
 from tallystick.core.dtypes import BITS
 from tallystick.core.entries import Entry
@@ -21,6 +22,8 @@ _VOCABULARY = ("token_embedding", "head")
 _KERNELS = ("conv_kernel_dim", "conv_kernel", "d_conv", "conv_size", "short_conv_kernel_size")
 _USED = ("num_experts_per_tok", "moe_topk", "moe_k")
 _FP4 = "float4_e2m1fn"
+SMALLEST = 1024  # rows and columns of a recurrent layer's projection that is quantised
+MOST_LAYERS = 100_000  # of a model whose layers are told apart
 
 
 def ranks_of(ledger: Ledger, form: str | None, computed: str, tp: int, pp: int, *, padded: int) -> list[Rank]:
@@ -117,7 +120,7 @@ def _recurrent(entry: Entry, tp: int) -> Entry:
 
 
 def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed: str, tp: int) -> Rank:
-    one, own = of_stage(part, stage), on_stage(part.parameters, stage)
+    one, own = of_stage(part, stage), [_quantised(entry, form) for entry in on_stage(part.parameters, stage)]
     width = BITS[computed] // 8
     lines = [*model_states.weights(own, form), *model_states.quantisation(one, form)]
     runs = [run.what for run in one.model.parts]
@@ -127,8 +130,13 @@ def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed
     head = head_of(ledger)
     hidden = int(embedding.shape[-1]) if embedding is not None else int(head.shape[-1]) if head is not None else 0
     stated = _stated(values, ("intermediate_size", "ffn_hidden_size", "n_inner")) or 4 * hidden
+    weights, copies = sum(line.bytes for line in lines), _replicated(ledger, stage, tp, width)
     return Rank(
-        weights=sum(line.bytes for line in lines) + _replicated(ledger, stage, tp, width),
+        weights=weights + copies,
+        reserved=max(reserved(own, form), weights) + copies,
+        attention=_bytes_of_role(own, "attention", form) + copies,
+        routed=_bytes_of_role(own, "experts", form),
+        low_rank=sum(_low_rank(entry) for entry in own) * width,
         attending=one.model.attending,
         recurring=one.model.recurring,
         kernel=_stated(values, _KERNELS) or 4,
@@ -144,29 +152,61 @@ def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed
         first=stage.number == 0,
         last=stage.last,
         fused=any(what.fused for what in runs if isinstance(what, AttentionRun)),
-        **_by_layer(own, form) if tp == stage.of == 1 else {},
+        **_by_layer(own, form),
     )
+
+
+def _quantised(entry: Entry, form: str | None) -> Entry:
+    """Return a recurrent layer's projections as an attention's: engines quantise both."""
+    if form is None or entry.role != "ssm" or len(entry.shape) < 2 or min(map(int, entry.shape)) < SMALLEST:
+        return entry
+    return entry._replace(role="attention")
+
+
+def _bytes_of_role(entries: Iterable[Entry], role: str, form: str | None) -> int:
+    return sum(bytes_of(entry, form) for entry in entries if entry.role == role)
+
+
+def _low_rank(entry: Entry) -> int:
+    """Return the elements of a LoRA adapter of rank 1 on an entry: A's columns and B's rows.
+
+    An engine holds the adapter's part for this device: `lora_a_stacked` and `lora_b_stacked` in
+    `vllm/lora/layers/`.
+    """
+    if entry.role not in ("attention", "mlp", "experts") or len(entry.shape) < 2 or not entry.unique:
+        return 0
+    *experts, rows, columns = map(int, entry.shape)
+    times = 1
+    for number in experts:
+        times *= number
+    return times * (rows + columns) * entry.copies
 
 
 def _by_layer(entries: Iterable[Entry], form: str | None) -> dict[str, Any]:
     """Return the bytes of each layer, of the embeddings, and of all that belongs to no layer."""
     layers: dict[int, int] = {}
+    routed: dict[int, int] = {}
     embedding = head = 0
     held = list(entries)
+    if any(int(entry.axes[0].length) > MOST_LAYERS for entry in held if entry.axes):
+        return {}
     for entry in held:
         one = bytes_of(entry, form)
         if entry.axes:
             start, length = int(entry.axes[0].start), int(entry.axes[0].length)
             for number in range(start, start + length):
                 layers[number] = layers.get(number, 0) + one // length
+                routed[number] = routed.get(number, 0) + (one // length if entry.role == "experts" else 0)
         elif entry.role in ("token_embedding", "position_embedding"):
             embedding += one
         else:
             head += one
     tied = not any(entry.role == "head" and entry.unique for entry in held)
     copy = sum(bytes_of(entry, form) for entry in held if entry.role == "token_embedding") if tied else 0
-    sizes = tuple(layers[number] for number in sorted(layers))
-    return {"layers": sizes, "embedding": embedding, "head": head + copy, "tied": tied}
+    numbers = sorted(layers)
+    sizes = tuple(layers[number] for number in numbers)
+    experts = tuple(routed[number] for number in numbers)
+    return {"layers": sizes, "routed_layers": experts, "embedding": embedding, "head": head + copy, "tied": tied}
 
 
 def _replicated(ledger: Ledger, stage: Stage, tp: int, width: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,13 +11,16 @@ from tallystick.answers.memory.gguf import as_gguf
 from tallystick.answers.memory.gguf_rules import FILE_TYPES
 from tallystick.answers.memory.model_states import TRAINED, is_packed
 from tallystick.answers.memory.number_formats import PACKED, format_named
-from tallystick.answers.serve.ranks import ranks_of, refusal
+from tallystick.answers.serve.changes import Change, changes
+from tallystick.answers.serve.options import Options
+from tallystick.answers.serve.placement import placed
+from tallystick.answers.serve.ranks import refusal
 from tallystick.answers.serve.speed import OUTPUT, PROMPT, Placed, Speed, speed_of
-from tallystick.answers.workload import positions, positive
+from tallystick.answers.workload import positions
 from tallystick.core.display import Displayed
 from tallystick.core.dtypes import BITS
 from tallystick.core.ledger import Ledger
-from tallystick.errors import BadInput, nearest, quoted, shown
+from tallystick.errors import BadInput, nearest, quoted
 from tallystick.runtimes.engines import Card, Engine, LogLine, Rank, Served, Settings
 from tallystick.runtimes.llama_cpp import LLAMA_CPP
 from tallystick.runtimes.sglang import SGLANG
@@ -25,7 +28,6 @@ from tallystick.runtimes.vllm import VLLM
 
 ENGINES: dict[str, Engine] = {one.name: one for one in (VLLM, SGLANG, LLAMA_CPP)}
 GIB = 2**30
-MOST_LAYERS = 1_000_000
 UNSTATED = 2048  # tokens of the longest request if the config states none: vllm/config/model.py
 
 # Names of --quantization, and the number format of each. None: as the weights are stored.
@@ -51,20 +53,6 @@ class Explained(NamedTuple):
     line: str
     formula: str
     source: str
-
-
-class Change(NamedTuple):
-    """One option set to another value, and what the engine then holds.
-
-    >>> import tallystick
-    >>> answer = tallystick.serve("llama-3-70b", engine="vllm", device="h100")
-    >>> [change.flags for change in answer.changes]
-    ['--tensor-parallel-size 2']
-    """
-
-    flags: str  # as the engine's command line takes them
-    kv_cache_tokens: int
-    max_concurrency: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,6 +86,9 @@ class Serve(Displayed):
     changes: tuple[Change, ...]  # that would help, each alone
     notes: tuple[str, ...]
     speed: Speed | None = None  # bounds; None if it does not start, or the device's rates are not known
+    draft_bytes: int = 0  # of speculative decoding, in `weights_bytes`
+    adapters_bytes: int = 0  # slots for LoRA adapters
+    experts_bytes: int = 0  # routed experts, in `weights_bytes`
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick serve``. Keys are a contract: added, never renamed."""
@@ -123,48 +114,21 @@ class Serve(Displayed):
             "changes": [one._asdict() for one in self.changes],
             "notes": list(self.notes),
             "speed": None if self.speed is None else self.speed.to_dict(),
+            "draft_bytes": self.draft_bytes,
+            "adapters_bytes": self.adapters_bytes,
+            "experts_bytes": self.experts_bytes,
         }
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options, by the names of `tallystick.serve`. None is the engine's default."""
-
-    engine_version: str | None = None
-    dtype: str | None = None
-    quantization: str | None = None
-    kv_cache_dtype: str = "auto"
-    tp: int = 1
-    pp: int = 1
-    max_model_len: int | None = None
-    max_num_seqs: int | None = None
-    max_num_batched_tokens: int | None = None
-    gpu_memory_utilization: float | None = None
-    block_size: int | None = None
-    enforce_eager: bool = False
-    hybrid_kv_cache: bool = True
-    kv_cache_memory_bytes: int | None = None
-    cpu_offload_gb: float = 0
-    gpu_layers: int | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        whole = ("tp", "pp", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size")
-        for name in (*whole, "kv_cache_memory_bytes", "input_tokens", "output_tokens"):
-            if getattr(self, name) is not None:
-                positive(name, getattr(self, name))
-        layers = self.gpu_layers
-        if layers is not None and not (isinstance(layers, int) and 0 <= layers <= MOST_LAYERS):
-            raise BadInput(f"gpu_layers is {shown(layers)}, expected layers, such as 20", code="bad-value")
-        share = self.gpu_memory_utilization
-        if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
-            raise BadInput(f"gpu_memory_utilization is {shown(share)}, expected a share such as 0.9", code="bad-value")
-        if not isinstance(self.cpu_offload_gb, int | float) or self.cpu_offload_gb < 0:
-            raise BadInput(f"cpu_offload_gb is {shown(self.cpu_offload_gb)}, expected GiB, such as 4", code="bad-value")
-
-
-def serve(ledger: Ledger, *, engine: str, device: Device, advice: bool = True, **options: Any) -> Serve:
+def serve(
+    ledger: Ledger,
+    *,
+    engine: str,
+    device: Device,
+    advice: bool = True,
+    draft: Ledger | None = None,
+    **options: Any,
+) -> Serve:
     """Return what an engine will hold and log when it serves a model.
 
     Args:
@@ -172,6 +136,7 @@ def serve(ledger: Ledger, *, engine: str, device: Device, advice: bool = True, *
         engine: one of `ENGINES`.
         device: one device; every rank has one.
         advice: whether to try the options that would help.
+        draft: the draft model, or the head, of speculative decoding.
         **options: fields of `Options`.
 
     Returns:
@@ -187,15 +152,17 @@ def serve(ledger: Ledger, *, engine: str, device: Device, advice: bool = True, *
             code="unknown-name",
         )
     asked = Options(**options)
-    plan = _Plan(ledger, ENGINES[engine], device, asked)
+    plan = _Plan(ledger, ENGINES[engine], device, asked, draft)
     answer = plan.answer(asked)
-    return replace(answer, changes=tuple(plan.changes(asked, answer))) if advice else answer
+    return replace(answer, changes=tuple(changes(asked, answer, plan.answer))) if advice else answer
 
 
 class _Plan:
     """A model on one engine and device."""
 
-    def __init__(self, ledger: Ledger, engine: Engine, device: Device, asked: Options) -> None:
+    def __init__(
+        self, ledger: Ledger, engine: Engine, device: Device, asked: Options, draft: Ledger | None = None
+    ) -> None:
         if not ledger.model.attending and not ledger.model.recurring:
             why = (
                 f"cannot be planned: {ledger.model.irregular}"
@@ -203,7 +170,7 @@ class _Plan:
                 else "does not describe its attention: give its config.json, or a folder that has it"
             )
             raise BadInput(f"{ledger.source} {why}", code="unsupported")
-        self.ledger, self.engine, self.device = ledger, engine, device
+        self.ledger, self.engine, self.device, self.draft = ledger, engine, device, draft
         self.card = Card(device.name, device.memory)
         engine.release_of(asked.engine_version)
 
@@ -218,21 +185,20 @@ class _Plan:
             error = f"ValueError: {self._layers()} layers cannot be divided into {asked.pp} pipeline stages"
         if error:
             return self._refused(asked, error, notes)
-        ranks = ranks_of(ledger, form, computed, asked.tp, asked.pp, padded=self.engine.padded_vocabulary)
-        ranks = [self.engine.loaded(rank, asked.engine_version, learned=self._learned()) for rank in ranks]
+        ranks = placed(ledger, self.engine, asked, form, computed, draft=self.draft, learned=self._learned())
         settings = self._settings(asked, computed)
         served = self.engine.serve(ranks, settings, self.card)
         requests = self._requests(ranks, settings, asked) if not served.error else None
-        answer = self._serve(asked, served, settings, requests, notes)
+        answer = self._serve(asked, served, settings, requests, notes, ranks)
         if served.error:
             return answer
-        placed = Placed(self.ledger, ledger, form, settings.kv_width, self.device, asked.tp, asked.pp)
+        where = Placed(self.ledger, ledger, form, settings.kv_width, self.device, asked.tp, asked.pp)
         together = int(answer.options.get("max_num_seqs") or 1)
-        return replace(answer, speed=self._speed(placed, ranks, settings, asked, requests, together))
+        return replace(answer, speed=self._speed(where, ranks, settings, asked, requests, together))
 
     def _speed(
         self,
-        placed: Placed,
+        where: Placed,
         ranks: list[Rank],
         settings: Settings,
         asked: Options,
@@ -245,13 +211,20 @@ class _Plan:
         output = asked.output_tokens if given else min(OUTPUT, most - (prompt or 0))
         tokens = max((prompt or 0) + (output or 0), 1)
         together = requests or int(self.engine.per_request(ranks, settings, self.card, tokens))
-        return speed_of(placed, (1, max(min(together, scheduled), 1)), prompt or 1, output or 0)
+        return speed_of(where, (1, max(min(together, scheduled), 1)), prompt or 1, output or 0)
 
     def _serve(
-        self, asked: Options, served: Served, settings: Settings, requests: int | None, notes: list[str]
+        self,
+        asked: Options,
+        served: Served,
+        settings: Settings,
+        requests: int | None,
+        notes: list[str],
+        ranks: list[Rank],
     ) -> Serve:
         options = {name: value for name, value in asdict(asked).items() if value is not None}
         options.pop("engine_version", None)
+        draft = ranks[-1].draft if ranks else None
         return Serve(
             source=self.ledger.source,
             engine=self.engine.name,
@@ -273,26 +246,15 @@ class _Plan:
             requests=requests,
             changes=(),
             notes=(*notes, *served.notes),
+            draft_bytes=draft.weights if draft is not None else 0,
+            adapters_bytes=ranks[0].adapters if ranks else 0,
+            experts_bytes=ranks[0].routed if ranks else 0,
         )
 
     def _refused(self, asked: Options, error: str, notes: list[str]) -> Serve:
         line = LogLine(error, "", "")
         nothing = Served(0, 0, 0, 0, 0, 0, 0.0, 0, {}, (line,), error)
-        return self._serve(asked, nothing, self._settings(asked, "bfloat16"), None, notes)
-
-    def changes(self, asked: Options, answer: Serve) -> Iterator[Change]:
-        """Yield the options that let it start, or that give more room, each alone."""
-        for flags, change in _CHANGES:
-            options = change(asked, answer)
-            if options is None:
-                continue
-            try:
-                other = self.answer(_replaced(asked, options))
-            except BadInput:
-                continue
-            if other.starts and (not answer.starts or other.kv_cache_tokens > answer.kv_cache_tokens):
-                text = flags.format(**options)
-                yield Change(text, other.kv_cache_tokens, other.max_concurrency)
+        return self._serve(asked, nothing, self._settings(asked, "bfloat16"), None, notes, [])
 
     def notes(self, asked: Options) -> Iterator[str]:
         """Yield what is assumed of the model."""
@@ -364,6 +326,13 @@ class _Plan:
             kv_bytes=asked.kv_cache_memory_bytes,
             offload=int(asked.cpu_offload_gb * GIB),
             layers_on_device=asked.gpu_layers,
+            experts_on_host=asked.cpu_moe_layers or 0,
+            free=asked.free_memory,
+            tokens=asked.max_total_tokens,
+            blocks=asked.num_gpu_blocks_override,
+            states=asked.max_mamba_cache_size,
+            dp=asked.dp,
+            speculative=asked.speculative or "",
         )
 
     def _length(self, asked: Options) -> int:
@@ -407,67 +376,3 @@ class _Plan:
 
 def _lacks(served: Served) -> tuple[str, ...]:
     return (f"the longest request that fits: {served.longest:,} tokens",) if served.longest else ()
-
-
-def _replaced(asked: Options, options: dict[str, Any]) -> Options:
-    return Options(**{**asdict(asked), **options})
-
-
-_Changed = Callable[[Options, Serve], dict[str, Any] | None]
-
-
-def _shorter(asked: Options, answer: Serve) -> dict[str, Any] | None:
-    return {"max_model_len": answer.longest} if not answer.starts and answer.longest else None
-
-
-def _fewer_requests(asked: Options, answer: Serve) -> dict[str, Any] | None:
-    if answer.engine == "llama.cpp":
-        return None
-    most = int(answer.options.get("max_num_seqs", 0))
-    fewer = max(min(int(answer.max_concurrency) + 1 if answer.starts else 64, 256), 8)
-    return {"max_num_seqs": fewer} if fewer < most else None
-
-
-def _more_memory(asked: Options, answer: Serve) -> dict[str, Any] | None:
-    if answer.engine == "llama.cpp":
-        return None
-    return {"gpu_memory_utilization": 0.95} if (asked.gpu_memory_utilization or 0.9) < 0.95 else None
-
-
-def _eight_bit_cache(asked: Options, answer: Serve) -> dict[str, Any] | None:
-    if answer.engine == "llama.cpp":
-        return {"kv_cache_dtype": "q8_0"} if asked.kv_cache_dtype == "auto" else None
-    return {"kv_cache_dtype": "fp8"} if asked.kv_cache_dtype == "auto" else None
-
-
-def _eight_bit(asked: Options, answer: Serve) -> dict[str, Any] | None:
-    if answer.engine == "llama.cpp":
-        return {"quantization": "q4_k_m"} if asked.quantization in (None, "f16", "q8_0") else None
-    return {"quantization": "fp8"} if asked.quantization is None else None
-
-
-def _more_ranks(asked: Options, answer: Serve) -> dict[str, Any] | None:
-    return {"tp": 2 * asked.tp} if asked.tp < 64 and answer.engine != "llama.cpp" else None
-
-
-def _fewer_layers(asked: Options, answer: Serve) -> dict[str, Any] | None:
-    """Return the most layers of llama.cpp that the device holds, by the average of its layers."""
-    layers = answer.options.get("gpu_layers", 0)
-    if answer.starts or answer.engine != "llama.cpp" or not layers:
-        return None
-    free = answer.device.memory - answer.activations_bytes - answer.other_bytes
-    each = (answer.weights_bytes + answer.kv_cache_bytes) / layers
-    most = min(int(free / each), layers - 1) - 1
-    return {"gpu_layers": most} if most > 0 else None
-
-
-# Cheapest first.
-_CHANGES: tuple[tuple[str, _Changed], ...] = (
-    ("--gpu-memory-utilization {gpu_memory_utilization}", _more_memory),
-    ("--max-num-seqs {max_num_seqs}", _fewer_requests),
-    ("--max-model-len {max_model_len}", _shorter),
-    ("--kv-cache-dtype {kv_cache_dtype}", _eight_bit_cache),
-    ("--quantization {quantization}", _eight_bit),
-    ("--tensor-parallel-size {tp}", _more_ranks),
-    ("--gpu-layers {gpu_layers}", _fewer_layers),
-)

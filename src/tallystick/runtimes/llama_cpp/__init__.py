@@ -50,7 +50,7 @@ class LlamaCpp:
         buffers = Buffers(rank, settings)
         lines = _lines(buffers, settings)
         error = ""
-        if buffers.device > card.memory:
+        if buffers.device > (settings.free or card.memory):
             last = "cudaMalloc failed: out of memory"
             error = f"error: failed to allocate CUDA0 buffer: {last}"
         return Served(
@@ -133,7 +133,7 @@ def _longest(rank: Rank, settings: Settings, card: Card, buffers: Buffers) -> in
     low, high = 0, buffers.context
     while high - low > 256:
         middle = cells((low + high) // 2)
-        fits = Buffers(rank, settings._replace(max_model_len=middle)).device <= card.memory
+        fits = Buffers(rank, settings._replace(max_model_len=middle)).device <= (settings.free or card.memory)
         low, high = (middle, high) if fits and middle > low else (low, min(middle, high - 256))
     return low
 
@@ -143,8 +143,8 @@ def _notes(buffers: Buffers, settings: Settings) -> tuple[str, ...]:
     if settings.version is None:
         notes.append(f"assumed a CUDA build of about {BUILD}; later builds reserve other compute buffers")
     notes.append("the CUDA context and what --fit would change are not counted")
-    if buffers.moe_on_host:
-        notes.append("experts in the host's memory (--cpu-moe) are not modelled; layers are kept whole")
+    if settings.speculative and settings.speculative != "ngram":
+        notes.append("a draft model has a context and buffers of its own, which are not counted")
     return tuple(notes)
 
 

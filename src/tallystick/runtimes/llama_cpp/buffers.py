@@ -47,6 +47,7 @@ class Buffers:
         count = len(rank.layers)
         asked = count + 1 if settings.layers_on_device is None else settings.layers_on_device
         self.layers = min(asked, count + 1)  # the head is the last of them
+        self.experts_on_host = settings.experts_on_host
         self._weights()
         self.parts = tuple(self._caches(settings))
         self.states = self._states()
@@ -75,11 +76,6 @@ class Buffers:
         """Bytes of one more cell in all layers without a window."""
         return sum(part.bytes // part.cells for part in self.parts if part.cells == self.context)
 
-    @property
-    def moe_on_host(self) -> bool:
-        """Whether some experts stay in the host's memory."""
-        return self.rank.experts is not None and self.layers <= len(self.rank.layers)
-
     def _weights(self) -> None:
         """Split the weights: the last layers are on the device, the token embedding never is."""
         kept = min(self.layers, len(self.rank.layers))
@@ -88,6 +84,9 @@ class Buffers:
         self.weights = sum(self.rank.layers[first:]) + head
         self.host_weights = sum(self.rank.layers[:first]) + self.rank.embedding
         self.host_weights += 0 if head or self.rank.tied else self.rank.head
+        experts = sum(self.rank.routed_layers[first : self.experts_on_host])  # --n-cpu-moe: of the first layers
+        self.weights -= experts
+        self.host_weights += experts
 
     def _caches(self, settings: Settings) -> list[Part]:
         found: dict[tuple[str, int], list[int]] = {}

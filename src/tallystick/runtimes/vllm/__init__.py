@@ -104,7 +104,8 @@ class _Plan:
         batched, requests = used["max_num_batched_tokens"], used["max_num_seqs"]
         self.rank, self.release, self.batched = rank, release, batched
         self.block = settings.block_size or BLOCK
-        self.weights = rank.weights - settings.offload
+        drafted = rank.draft.weights if rank.draft is not None else 0
+        self.weights = rank.weights + rank.adapters + drafted - settings.offload
         peaks = {
             "profile run": profile.forward(rank, batched, staged=settings.pp > 1),
             "sampler": profile.sampler(rank, batched, requests, release),
@@ -118,7 +119,7 @@ class _Plan:
         left = self.requested - self.weights - self.activations - self.other
         self.available = left if settings.kv_bytes is None else settings.kv_bytes
         kinds = kinds_of(
-            rank.attending,
+            (*rank.attending, *(rank.draft.attending if rank.draft is not None else ())),
             rank.recurring,
             width=settings.kv_width,
             state_width=rank.width,
@@ -128,12 +129,21 @@ class _Plan:
         )
         self.pool: Pool | None = pool_of(kinds)
         self.kinds: list[Kind] = kinds
-        self.blocks = self.pool.blocks(self.available) if self.pool else 0
+        self.blocks = self._blocks(settings)
         self.per_token = sum(kind.layers * kind.token for kind in kinds)
 
     @property
     def other(self) -> int:
         return self.outside + self.graphs
+
+    def _blocks(self, settings: Settings) -> int:
+        """Return the pages of the pool; an override takes the memory that its pages need."""
+        if self.pool is None:
+            return 0
+        if settings.blocks is None:
+            return self.pool.blocks(self.available)
+        self.available = settings.blocks * self.pool.block_bytes
+        return settings.blocks
 
     def tokens(self, length: int) -> int:
         if self.pool is None:
@@ -170,7 +180,7 @@ def _error(
     """Return the error that ends the start, as vLLM words it, and the longest request that fits."""
     length = settings.max_model_len or 0
     longest = min(plan.longest(length) for plan in plans)
-    free = card.memory - release.context
+    free = settings.free or card.memory - release.context
     if plans[0].requested > free and settings.kv_bytes is None:
         share = f"({plans[0].share:g}, {plans[0].requested / GIB:.2f} GiB)"
         return (
@@ -200,7 +210,7 @@ def _lines(
     if error.startswith(("torch.", "ValueError: Free")):
         return (LogLine(error, "", WORKER),)
     gib = f"{first.weights / GIB:.2f} GiB memory"
-    lines = [LogLine(f"Model loading took {gib}", f"{first.weights:,} B: weights and rotary tables", WORKER)]
+    lines = [LogLine(f"Model loading took {gib}", f"{first.weights:,} B: {_loaded(first.rank)}", WORKER)]
     if first.graphs:
         lines.append(
             LogLine(
@@ -209,7 +219,7 @@ def _lines(
                 release.source,
             )
         )
-    if settings.kv_bytes is None:
+    if settings.kv_bytes is None and settings.blocks is None:
         formula = (
             f"{first.requested:,} B ({first.share:g} of the device) - {first.weights:,} B of weights"
             f" - {first.activations:,} B at the peak of the {first.peak} - {first.other:,} B outside of torch"
@@ -241,6 +251,16 @@ def _lines(
     )
 
 
+def _loaded(rank: Rank) -> str:
+    """Return what the loaded bytes are, in words."""
+    parts = ["weights and rotary tables"]
+    if rank.draft is not None:
+        parts.append(f"{rank.draft.weights:,} B of the draft ({rank.draft.method})")
+    if rank.adapters:
+        parts.append(f"{rank.adapters:,} B of slots for LoRA adapters")
+    return ", ".join(parts)
+
+
 def _limits(first: _Plan, least: _Plan, answer: Served, settings: Settings) -> tuple[str, ...]:
     """Return what bounds the number of requests, in words."""
     most = answer.used["max_num_seqs"]
@@ -262,6 +282,8 @@ def _notes(first: _Plan, settings: Settings, release: Release) -> tuple[str, ...
         notes.append("CUDA graphs (0.5 to 1.9 GiB) are captured after the KV cache, outside of the budget")
     if settings.tp > 4:
         notes.append("memory outside of torch is known for up to 4 tensor-parallel ranks")
+    if settings.dp > 1:
+        notes.append(f"each of {settings.dp} data-parallel replicas has this pool; experts are divided between them")
     if any(kind.state for kind in first.kinds):
         notes.append("recurrent states as without prefix caching: one page per request in each group")
     return tuple(notes)

@@ -1,0 +1,77 @@
+"""Place a model on an engine's devices: its shards, and what drafts and adapters add to them."""
+
+from __future__ import annotations
+
+from tallystick.answers.serve.drafts import draft_of
+from tallystick.answers.serve.options import Options
+from tallystick.answers.serve.ranks import ranks_of
+from tallystick.core.ledger import Ledger
+from tallystick.errors import BadInput
+from tallystick.runtimes.engines import Engine, Rank
+
+RANK = 16  # of LoRA adapters, --max-lora-rank
+
+
+def placed(
+    ledger: Ledger,
+    engine: Engine,
+    asked: Options,
+    form: str | None,
+    computed: str,
+    *,
+    draft: Ledger | None,
+    learned: bool,
+) -> list[Rank]:
+    """Return the first device of each pipeline stage.
+
+    Args:
+        ledger: the model.
+        engine: the engine, whose `loaded` adds what it computes at its load.
+        asked: the options.
+        form: number format of the weights; None: as stored.
+        computed: dtype of activations.
+        draft: the draft model of speculative decoding, if one is named.
+        learned: the model has learned positions.
+    """
+    padded = engine.padded_vocabulary
+    ranks = ranks_of(ledger, form, computed, asked.tp, asked.pp, padded=padded)
+    if asked.dp > 1:
+        ranks = _data_parallel(ledger, engine, asked, form, computed, ranks)
+    ranks = [engine.loaded(rank, asked.engine_version, learned=learned) for rank in ranks]
+    if asked.max_loras:
+        low = (asked.max_lora_rank or RANK) * asked.max_loras
+        ranks = [rank._replace(adapters=low * rank.low_rank) for rank in ranks]
+    if asked.speculative:
+        given = None if draft is None else ranks_of(draft, None, computed, asked.tp, 1, padded=padded)[0]
+        ranks[-1] = ranks[-1]._replace(draft=draft_of(ledger, ranks[-1], asked.speculative, given))
+    return ranks
+
+
+def _data_parallel(
+    ledger: Ledger, engine: Engine, asked: Options, form: str | None, computed: str, ranks: list[Rank]
+) -> list[Rank]:
+    """Return the ranks of a data-parallel engine.
+
+    vLLM's replicas divide the experts between all their ranks, and hold the rest each
+    (`FusedMoEParallelConfig` in `vllm/model_executor/layers/fused_moe/config.py`). SGLang's divide
+    the tensor-parallel ranks: only the attention is data-parallel (``--enable-dp-attention``).
+    """
+    if engine.name == "vllm":
+        return [_fewer(rank, rank.routed - rank.routed // asked.dp) for rank in ranks]
+    if engine.name == "llama.cpp" or asked.tp % asked.dp:
+        raise BadInput(f"dp is {asked.dp}, expected a divisor of tp, {asked.tp}", code="bad-value")
+    attention = ranks_of(ledger, form, computed, asked.tp // asked.dp, asked.pp, padded=engine.padded_vocabulary)
+    return [
+        rank._replace(
+            weights=rank.weights - rank.attention + own.attention,
+            reserved=rank.reserved - rank.attention + own.attention,
+            attention=own.attention,
+            attending=own.attending,
+        )
+        for rank, own in zip(ranks, attention, strict=True)
+    ]
+
+
+def _fewer(rank: Rank, routed: int) -> Rank:
+    """Return a rank with that many fewer bytes of routed experts."""
+    return rank._replace(weights=rank.weights - routed, reserved=rank.reserved - routed, routed=rank.routed - routed)
