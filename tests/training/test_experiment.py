@@ -19,6 +19,7 @@ from tallystick.models import Decoder
 from tallystick.models.tokens import Tokenizer
 from tallystick.report.experiment.verdicts import verdict
 from tallystick.training.experiment import search as searching
+from tallystick.training.experiment import train_all
 from tallystick.training.experiment.neighbours import agreement, alike, near, nearest
 from tallystick.training.experiment.results import Mean, Trial
 from tallystick.training.experiment.search import Setting, search
@@ -180,6 +181,24 @@ def test_bad_input_is_one_line_before_a_step(tmp_path, capsys, options, message)
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+def test_it_trains_on_one_thread_whatever_torch_is_set_to(tmp_path, monkeypatch):
+    seen = []
+
+    def compared(*_):
+        seen.append(torch.get_num_threads())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train_all, "_compared", compared)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        main(asked(tmp_path))
+        seen.append(torch.get_num_threads())
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1, 3]
 
 
 def test_a_picture_that_cannot_be_drawn_is_said_before_a_step(tmp_path, capsys, monkeypatch):

@@ -16,8 +16,8 @@ from tallystick.extras import needed
 
 EXAMPLES = """\
 examples:
-  tallystick experiment tying                       about 40 minutes on one core
-  tallystick experiment tying --quick --out tying   minutes, one vocabulary
+  tallystick experiment tying                       about 40 minutes on a core
+  tallystick experiment tying --quick --out tying   3 minutes, one vocabulary
 """
 # Small enough for a quarter of a minute per run. The vocabularies make the embedding 10%, 31% and
 # 57% of the tied model.
@@ -105,7 +105,4 @@ def _made_with() -> str:
     """Return the versions that the numbers depend on; Python's library is the default text."""
     import torch
 
-    threads = torch.get_num_threads()
-    return (
-        f"Python {platform.python_version()} and PyTorch {torch.__version__} on {threads} thread{'s' * (threads > 1)}"
-    )
+    return f"Python {platform.python_version()} and PyTorch {torch.__version__} on 1 thread"

@@ -20,7 +20,7 @@ def page(answer: Experiment, picture: str, *, command: str, made_with: str) -> s
         answer: the experiment's results.
         picture: file name of the picture in the same folder.
         command: the command that made the page.
-        made_with: versions and threads, on which the numbers depend.
+        made_with: versions, on which the numbers depend.
     """
     parts = [
         _question(answer),
@@ -68,7 +68,7 @@ def _run(answer: Experiment, command: str, made_with: str) -> list[str]:
         " multiplies or divides the deviation by 2.5, until all neighbours are worse. The longest variant takes the"
         " smaller one's settings.",
         f"`{command}` made this page and its picture, with {made_with}. The text is"
-        f" `{config.data}`{STDLIB if config.data == 'stdlib' else ''}. Other versions or threads give slightly different"
+        f" `{config.data}`{STDLIB if config.data == 'stdlib' else ''}. Other versions give slightly different"
         " numbers.",
     ]
 

@@ -7,7 +7,8 @@ is resumed, a finished one is not repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,9 @@ def tying(
 ) -> Experiment:
     """Train all variants at each vocabulary, or resume those that were interrupted.
 
+    All runs on one thread: the numbers would depend on how many, and such small matrices gain
+    nothing from more.
+
     Args:
         config: config of the tied run; `out` gets a folder per vocabulary, and in it one per run.
         tokenizers: a vocabulary each, as `TrainConfig.tokenizer` names them, the smallest first.
@@ -69,7 +73,7 @@ def tying(
             another process trains in it.
     """
     reporter = Reporter(progress, noted)
-    with locked(Path(config.out)):
+    with locked(Path(config.out)), _one_thread():
         out, start, comparisons = Path(config.out), START, []
         for tokenizer in tokenizers:
             folder = out / tokenizer.replace(":", "-").replace("/", "-").strip("-")
@@ -81,6 +85,16 @@ def tying(
             comparison, start = _compared(base, seeds, start, reporter)
             comparisons.append(comparison)
         return Experiment(tuple(comparisons), config, seeds)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _compared(base: TrainConfig, seeds: int, start: Setting, reporter: Reporter) -> tuple[Comparison, Setting]:
