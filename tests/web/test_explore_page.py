@@ -293,6 +293,12 @@ def test_what_is_pointed_at_lights_up_at_each_place(opened):
     page.locator('svg.diagram [data-part="mlp"]').dispatch_event("pointerdown")  # a tap
     lit = page.locator("svg.diagram .linked").evaluate_all("all => all.map((one) => one.dataset.part)")
     assert lit == ["mlp"]
+    rows = "all => all.map((one) => one.querySelector('th').textContent)"
+    assert page.locator("#count tr.linked").evaluate_all(rows) == ["mlp"]
+    assert page.locator("#compute tr.linked").evaluate_all(rows) == ["mlp"]
+    assert page.locator("#formula tr.linked").count() == 4
+    assert page.locator("#formula math .linked").all_text_contents()[0].startswith("12·n_embd")
+    assert page.locator("#memory .share.linked").count() == 2  # of the weights, in prefill and decoding
     page.mouse.move(5, 5)
     assert page.locator(".linked").count() == 0
 

@@ -16,6 +16,7 @@ class Column(NamedTuple):
 class Table(NamedTuple):
     """Cells as text. `shares`, one per row, become bars in a terminal with room for them.
 
+    `parts` say which role each row is of, and `tensors` which tensors, for a page that links them.
     `narrower` are smaller versions for a terminal that is too narrow for this one, widest first.
     """
 
@@ -24,6 +25,8 @@ class Table(NamedTuple):
     shares: Sequence[float] = ()
     total: Sequence[str] = ()
     narrower: Sequence[Table] = ()
+    parts: Sequence[str] = ()
+    tensors: Sequence[str] = ()
 
     def only(self, *names: str) -> Table:
         """Return the same rows with only these columns."""

@@ -11,6 +11,12 @@ from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, in_flops, percent, rough
 from tallystick.report.table import draw
 
+# The roles whose tensors a part of the FLOPs multiplies, if it has another name.
+ROLES_OF = {
+    "embedding": "token_embedding position_embedding", "attention_projections": "attention",
+    "attention_scores": "attention", "attention_values": "attention",
+}  # fmt: skip
+
 
 def show_compute(compute: Compute, out: Console, *, explain: bool = False, style: str = "table") -> None:
     """Print the FLOPs of a pass, their breakdown, estimates and speed.
@@ -69,7 +75,7 @@ def _parts(compute: Compute) -> Table:
         for (name, part), share in zip(parts.items(), shares, strict=True)
     ]
     total = ["total", in_flops(compute.forward_flops), in_flops(compute.training_flops), percent(1.0)]
-    return Table(columns, rows, shares, total)
+    return Table(columns, rows, shares, total, parts=[ROLES_OF.get(name, name) for name in parts])
 
 
 def _products(compute: Compute) -> Table:

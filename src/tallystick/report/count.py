@@ -10,6 +10,7 @@ from rich.text import Text
 
 from tallystick.core.entries import Tie
 from tallystick.core.ledger import Ledger
+from tallystick.core.tensor_names import template_of
 from tallystick.report.branches import branches
 from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, in_bytes, percent, rough
@@ -85,7 +86,9 @@ def _breakdown(ledger: Ledger, by: str, depth: int | None, *, machine: bool) -> 
         cells = [
             [row["tensor"], " × ".join(map(str, row["shape"])), row["role"], row["dtype"], _shared(row)] for row in rows
         ]
-        return Table(columns, cells, shares, ["total", "", "", "", exact(ledger.total)])
+        whole = Table(columns, cells, shares, ["total", "", "", "", exact(ledger.total)])
+        names = [template_of(row["tensor"])[0].replace("{}", "*") for row in rows]
+        return whole._replace(parts=[row["role"] for row in rows], tensors=names)
     columns = [Column(by), Column("parameters", True), Column("share", True)]
     cells = [[row[by], exact(row["parameters"]), percent(row["share"])] for row in rows]
     total = ["total", exact(ledger.total), percent(1.0 if ledger.total else 0.0)]
@@ -93,7 +96,7 @@ def _breakdown(ledger: Ledger, by: str, depth: int | None, *, machine: bool) -> 
         columns.append(Column("bytes", True))
         cells = [[*cell, in_bytes(row["bytes"])] for cell, row in zip(cells, rows, strict=True)]
         total.append(in_bytes(sum(row["bytes"] for row in rows)))
-    return Table(columns, cells, shares, total)
+    return Table(columns, cells, shares, total, parts=[row[by] for row in rows] if by == "role" else ())
 
 
 def _tree(rows: Sequence[Mapping[str, Any]], total: int) -> Table:

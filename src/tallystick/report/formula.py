@@ -64,7 +64,9 @@ def _by_tensor(formula: Formula, out: Console, style: str) -> None:
         [step.role, step.what, step.expression.replace("*", "·"), step.substituted, exact(step.value)]
         for step in formula.steps
     ]
-    draw(Table(columns, rows, total=["total", "", "", "", exact(formula.value)]), out, style=style)
+    table = Table(columns, rows, total=["total", "", "", "", exact(formula.value)])
+    names = [step.what.partition(" ")[0] for step in formula.steps]
+    draw(table._replace(parts=[step.role for step in formula.steps], tensors=names), out, style=style)
     for block in formula.blocks:
         if block.layers > 1:
             whole = f"{exact(block.layers)} = {exact(block.layers * block.parameters)}"

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import ast
 from html import escape
+from typing import TYPE_CHECKING
 
 from tallystick.report.numbers import exact
+
+if TYPE_CHECKING:
+    from tallystick.report.terms import Terms
 
 MOST_CHARACTERS = 20_000  # of an expression; a longer one stays text
 _SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "−", ast.Mult: "·"}
 _PRODUCT, _POWER = 2, 3  # precedence of the surrounding sum or product
 
 
-def typeset(expression: str) -> str:
+def typeset(expression: str, terms: Terms | None = None) -> str:
     """Return an expression as HTML: one ``<math>`` per summand, for line breaks between them.
+
+    Args:
+        expression: in Python's arithmetic.
+        terms: the parts of the model that terms count, to be marked; None marks nothing.
 
     >>> typeset("2*n_embd**2")
     '<math><mrow><mn>2</mn><mo>·</mo><msup><mi>n_embd</mi><mn>2</mn></msup></mrow></math>'
@@ -21,7 +29,29 @@ def typeset(expression: str) -> str:
     if len(expression) > MOST_CHARACTERS:
         return escape(expression)
     summands = _summands(ast.parse(expression, mode="eval").body)
-    return " ".join(f"<math>{_infix(sign)}{_node(term, _PRODUCT if sign else 0)}</math>" for sign, term in summands)
+    return " ".join(f"<math>{_infix(sign)}{_marked(term, bool(sign), terms)}</math>" for sign, term in summands)
+
+
+def _marked(term: ast.expr, signed: bool, terms: Terms | None) -> str:
+    """Return a summand's markup, in which the terms of a block are marked one by one."""
+    plain = _node(term, _PRODUCT if signed else 0)
+    if terms is None:
+        return plain
+    if not (isinstance(term, ast.BinOp) and isinstance(term.op, ast.Mult) and _is_sum(term.right)):
+        return _part(terms.alone(term), plain)
+    inner = "".join(
+        _infix(sign) + _part(terms.inside(term.left, one), _node(one, _PRODUCT if sign == "−" else 0))
+        for sign, one in _summands(term.right)
+    )
+    return f"<mrow>{_node(term.left, _PRODUCT)}{_operator('·')}{_fenced('(', inner, ')')}</mrow>"
+
+
+def _is_sum(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub)
+
+
+def _part(roles: str, markup: str) -> str:
+    return f'<mrow data-part="{escape(roles)}">{markup}</mrow>' if roles else markup
 
 
 def _summands(node: ast.expr) -> list[tuple[str, ast.expr]]:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.devices import Device
+from tallystick.answers.memory.by_role import role_of
 from tallystick.answers.memory.lines import Line
 from tallystick.answers.memory.memory import Memory
 from tallystick.answers.memory.sweep import Sweep
@@ -50,7 +51,8 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         show_room(answer.device, out, lead)
     out.print()
     total = [(f"peak: {answer.peak}", answer.total_bytes)] if style == "notebook" else []
-    draw(_sizes("part", [(line.label, line.bytes) for line in answer.lines], total), out, style=style)
+    parts = _sizes("part", [(line.label, line.bytes) for line in answer.lines], total)
+    draw(parts._replace(parts=[role_of(line) for line in answer.lines]), out, style=style)
     out.print()
     draw(_sizes("at", [(phase.phase, phase.bytes) for phase in answer.phases]), out, style=style)
     out.print()

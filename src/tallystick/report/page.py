@@ -32,6 +32,7 @@ from tallystick.report.memory import show_memory
 from tallystick.report.reconcile import show_reconciliation
 from tallystick.report.serve import show_serve
 from tallystick.report.sheet import section
+from tallystick.report.terms import Terms
 from tallystick.report.ties import show_ties
 
 STYLE_SHEET = Path(__file__).parent / "page.css"
@@ -86,13 +87,19 @@ def count_section(
 
 def formula_section(answer: Formula) -> str:
     """Return the typeset closed form, and each of its products."""
-    math = f'<div class="formula" tabindex="0" role="group" aria-label="typeset">{typeset(answer.expression)}</div>'
+    math = f'<div class="formula" tabindex="0" role="group" aria-label="typeset">{typeset(answer.expression, Terms(answer))}</div>'
     return math + section(show_formula, answer, steps=True)
 
 
-def memory_section(answer: Memory, *, width: int = WIDTH) -> str:
-    """Return the memory at each moment, and each part of it."""
-    return section(show_memory, answer, picture=draw_memory(answer, width=width))
+def memory_section(answer: Memory, *, width: int = WIDTH, roles: Mapping[str, int] | None = None) -> str:
+    """Return the memory at each moment, and each part of it.
+
+    Args:
+        answer: the memory answer.
+        width: pixels of the picture.
+        roles: sizes by role, for links from a part of the model to its part of the memory.
+    """
+    return section(show_memory, answer, picture=draw_memory(answer, width=width, roles=roles))
 
 
 def fit_section(answer: Fit) -> str:

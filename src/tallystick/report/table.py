@@ -179,13 +179,24 @@ def _html(table: Table) -> str:
         return f'<td><svg class="share" width="120" height="10" aria-hidden="true">{drawn}</svg></td>'
 
     head = "".join(f"<th scope=col{' class=n' if one.number else ''}>{escape(one.name)}</th>" for one in table.columns)
-    rows = [f"<tr>{cells(row, 'th scope=row')}{length(place)}</tr>" for place, row in enumerate(table.rows)]
+    rows = [
+        f"<tr{_linked(table, place)}>{cells(row, 'th scope=row')}{length(place)}</tr>"
+        for place, row in enumerate(table.rows)
+    ]
     blank = "<td></td>" if table.shares else ""
     total = f"<tfoot><tr>{cells(table.total, 'th scope=row')}{blank}</tr></tfoot>" if table.total else ""
     return (
         f'<div class="scroll" tabindex="0" role="group" aria-label="table by {escape(table.columns[0].name)}"><table>'
         f"<thead><tr>{head}{blank}</tr></thead><tbody>{''.join(rows)}</tbody>{total}</table></div>"
     )
+
+
+def _linked(table: Table, place: int) -> str:
+    """Return a row's keys: the part of the model that it is of, and its tensors."""
+    from html import escape
+
+    keys = {"part": table.parts, "tensor": table.tensors}
+    return "".join(f' data-{key}="{escape(of[place])}"' for key, of in keys.items() if of and of[place])
 
 
 def bar(share: float, width: int = BAR) -> str:

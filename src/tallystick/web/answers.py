@@ -83,7 +83,7 @@ def _memory(asked: PageRequest) -> dict[str, Any]:
     from tallystick.report.page import memory_section
 
     answer = questions.memory(asked)
-    html = memory_section(answer, width=asked.width)
+    html = memory_section(answer, width=asked.width, roles=asked.ledger().by("role"))
     given = {"answer": answer.to_dict(), "html": html, "defaults": _defaults(asked.ledger(), answer)}
     return {**given, **_lines("memory", asked, **questions.run(asked))}
 

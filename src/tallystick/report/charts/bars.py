@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tallystick.answers.compare.compare import Comparison
+from tallystick.answers.memory.by_role import role_of, weights_by_role
 from tallystick.answers.memory.memory import PHASES, Memory
 from tallystick.answers.reconcile.reconcile import Explanation, Reconciliation
 from tallystick.report.charts.svg import LETTER, box, cut, element, picture, words
 from tallystick.report.numbers import exact, in_giga, rough
 
+OF_ALL = ("weights", "gradients", "optimizer")  # parts of memory that every role has a share of
 ROW, BAR, GAP = 38, 16, 12
 MOST_ROWS = 40  # of causes; further causes are one row
 NARROW = 0.2  # if the differences are a smaller share of the whole, the axis does not begin at 0
@@ -23,6 +25,8 @@ class Segment(NamedTuple):
     start: int
     end: int
     title: str
+    part: str = ""  # the role whose bytes they are
+    shares: Sequence[tuple[str, float]] = ()  # or the roles in it, by their share
 
 
 class Row(NamedTuple):
@@ -33,14 +37,17 @@ class Row(NamedTuple):
     segments: Sequence[Segment]
 
 
-def draw_memory(answer: Memory, *, width: int = 960) -> str:
+def draw_memory(answer: Memory, *, width: int = 960, roles: Mapping[str, int] | None = None) -> str:
     """Draw the parts in memory at each moment, as SVG.
 
     Args:
         answer: the memory answer.
         width: pixels.
+        roles: sizes by role, which share the weights' bytes in a training.
     """
-    rows = [Row(phase.phase, in_giga(phase.bytes), _parts(answer, phase.phase)) for phase in answer.phases]
+    sizes = weights_by_role(answer) or roles or {}
+    shares = [(role, size / sum(sizes.values())) for role, size in sizes.items() if size]
+    rows = [Row(phase.phase, in_giga(phase.bytes), _parts(answer, phase.phase, shares)) for phase in answer.phases]
     parts = dict.fromkeys(segment.kind for row in rows for segment in row.segments)
     ends = [segment.end for row in rows for segment in row.segments]
     limit = None if answer.device is None else answer.device.room
@@ -51,11 +58,13 @@ def draw_memory(answer: Memory, *, width: int = 960) -> str:
     )
 
 
-def _parts(answer: Memory, phase: str) -> list[Segment]:
+def _parts(answer: Memory, phase: str, shares: Sequence[tuple[str, float]]) -> list[Segment]:
     segments, there = [], 0
     for line in answer.lines:
         if line.part in PHASES[answer.mode][phase] and line.bytes:
-            segments.append(Segment(line.part, there, there + line.bytes, f"{line.label}: {in_giga(line.bytes)}"))
+            title = f"{line.label}: {in_giga(line.bytes)}"
+            inside = shares if line.part in OF_ALL and line.what != "buffers" else ()
+            segments.append(Segment(line.part, there, there + line.bytes, title, role_of(line), inside))
             there += line.bytes
     return segments
 
@@ -113,6 +122,14 @@ def _whole(name: str, number: int, low: int, said: str = "") -> Row:
     return Row(name, said, [Segment("whole", low, number, f"{name}: {said}")])
 
 
+def _shares(segment: Segment, x: float, y: float, long: float) -> Iterator[str]:
+    """Yield an area for each role's share of a segment: it is seen when the role is pointed at."""
+    for role, share in segment.shares:
+        area = f"M{x:.1f} {y:.1f}h{share * long:.2f}v{BAR}h{-share * long:.2f}z"
+        yield element("path", "", d=area, fill="none", class_="share", data_part=role)
+        x += share * long
+
+
 def _drawn(
     rows: Sequence[Row], axis: tuple[int, int], width: int, *, label: str, legend: Iterable[str] = (), limit: int | None = None
 ) -> str:  # fmt: skip
@@ -123,10 +140,11 @@ def _drawn(
         room = width - len(row.number) * LETTER - 16
         drawn.append(words(cut(row.name, room), 0, y + 12))
         drawn.append(words(row.number, width, y + 12, text_anchor="end", class_="number"))
-        drawn += [
-            box(one.kind, (one.start - low) * scale, y + 17, max((one.end - one.start) * scale, 1), BAR, one.title)
-            for one in row.segments
-        ]
+        for one in row.segments:
+            x, long = (one.start - low) * scale, max((one.end - one.start) * scale, 1)
+            linked = {"data_part": one.part} if one.part else {}
+            drawn.append(box(one.kind, x, y + 17, long, BAR, one.title, **linked))
+            drawn += _shares(one, x, y + 17, long)
         y += ROW + (GAP if row is rows[-1] else 0)
     if limit is not None:
         x = min(limit * scale, width - 1)
