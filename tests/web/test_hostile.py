@@ -1,5 +1,5 @@
-"""What somebody may drop or paste on the explorer's page that is no model, or a hostile one: each gets
-an answer or one line that names what is wrong, and the next question is answered.
+"""Files and texts that are no model, or a hostile one, on the explorer's page: each gets an answer
+or one line that names what is wrong, and the next question is answered.
 """
 
 import base64
