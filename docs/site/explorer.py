@@ -36,7 +36,7 @@ PYODIDE = "314.0.7"
 NEEDED = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 # Rooms that need torch or a process of their own, and what the host serves by itself.
 NOT_PACKED = ("cli", "live", "models", "training", "web/static")
-SHOWN = ("count", "formula", "ties", "memory", "compute")
+SHOWN = ("count", "strip", "formula", "ties", "memory", "compute")
 WIDTHS = {"": 760, "-narrow": 340}  # pixels of the pictures drawn in advance; the page draws them anew
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of the packed files, so that equal files make equal archives
 

@@ -303,6 +303,19 @@ def test_what_is_pointed_at_lights_up_at_each_place(opened):
     assert page.locator(".linked").count() == 0
 
 
+def test_the_strip_stays_and_says_changes_against_a_pinned_model(opened):
+    page = opened()
+    settled(page, page.click, "#hold")
+    page.focus('[aria-label="layers, by steps"]')
+    settled(page, page.keyboard.press, "ArrowRight")
+    assert page.inner_text("#strip .change >> nth=0") == "+7.1M (+5.7%)"
+    page.evaluate("() => document.querySelector('#h-away').scrollIntoView({ block: 'end' })")
+    top = page.locator("#summary").bounding_box()["y"]
+    assert top == 0
+    page.click("#hold")
+    playwright.expect(page.locator("#strip .change")).to_have_count(0)
+
+
 @page_alone
 def test_boxes_move_to_a_slider_s_new_sizes_unless_less_motion_is_wanted(opened):
     page = opened()
@@ -628,7 +641,7 @@ def test_a_keyboard_is_enough(opened):
     settled(page, page.keyboard.press, "Enter")
     assert total(page) == 354_823_168
     reached = set()
-    for _ in range(60):
+    for _ in range(80):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.getAttribute('class')"))
     assert {

@@ -13,6 +13,7 @@ from tallystick.web.controls import controls
 from tallystick.web.page_files import needed
 from tallystick.web.request import PageRequest
 from tallystick.web.snippets import command, python
+from tallystick.web.strip import strip
 
 if TYPE_CHECKING:
     from tallystick.answers.memory.memory import Memory
@@ -186,6 +187,7 @@ def _lines(name: str, asked: PageRequest, **options: Any) -> dict[str, str]:
 
 ANSWERS: dict[str, Callable[[PageRequest], dict[str, Any]]] = {
     "count": _count,
+    "strip": strip,
     "formula": _formula,
     "ties": _ties,
     "memory": _memory,

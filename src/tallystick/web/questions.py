@@ -63,9 +63,14 @@ def run(asked: PageRequest) -> dict[str, Any]:
 
 def memory(asked: PageRequest) -> Memory:
     """Return the memory of a run."""
+    return asked.once("memory", lambda: memory_of(asked.ledger(), asked))
+
+
+def memory_of(ledger: Ledger, asked: PageRequest) -> Memory:
+    """Return the memory of a run of any model."""
     from tallystick import memory as answer
 
-    return answer(asked.ledger(), **run(asked))
+    return answer(ledger, **run(asked))
 
 
 def sizes(asked: PageRequest) -> dict[str, Any]:
@@ -75,9 +80,14 @@ def sizes(asked: PageRequest) -> dict[str, Any]:
 
 def compute(asked: PageRequest) -> Compute:
     """Return the FLOPs of a pass."""
+    return asked.once("compute", lambda: compute_of(asked.ledger(), asked))
+
+
+def compute_of(ledger: Ledger, asked: PageRequest) -> Compute:
+    """Return the FLOPs of a pass of any model."""
     from tallystick import compute as answer
 
-    return answer(asked.ledger(), **sizes(asked))
+    return answer(ledger, **sizes(asked))
 
 
 def fit(asked: PageRequest) -> Fit:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from tallystick.core.config import LARGEST
 from tallystick.core.ledger import Ledger
@@ -15,6 +15,8 @@ from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.presets import PRESETS
 from tallystick.sources.locate import REPOSITORY
 from tallystick.web.page_files import config_of_files, hand_in, ledger_of_files, store_of
+
+A = TypeVar("A")
 
 MOST_CONFIG = 1_000_000  # characters of a pasted config; real ones have some thousands
 MOST_NAME = 200
@@ -34,6 +36,7 @@ class PageRequest:
         self._values = _object(request, "the request")
         self._source = source
         self.waiting = "model"  # whose files are read, or were read last
+        self._known: dict[str, Any] = {}
         for part, pieces in _object(self._values.get("pieces", {}), "pieces").items():
             hand_in(store_of(*_files(_object(self._values.get(part), part))), pieces)
 
@@ -51,6 +54,18 @@ class PageRequest:
         return _ledger(
             _written(_object(self._values.get(model, {}), model)), _written(self.settings(settings)), self._source
         )
+
+    @property
+    def compares(self) -> bool:
+        """Whether another model is named."""
+        return bool(_object(self._values.get("other", {}), "other"))
+
+    def once(self, name: str, ask: Callable[[], A]) -> A:
+        """Return an answer that several of the page's answers need; it is asked for once."""
+        if name not in self._known:
+            self._known[name] = ask()
+        known: A = self._known[name]
+        return known
 
     def described(self, ledger: Ledger) -> Ledger:
         """Return the ledger that the config among the model's files describes, if there is one.

@@ -13,9 +13,9 @@ import { fragment, isNamed, isStory, knowStories, request, restore, state } from
 import { begin as beginStories, showStory } from "./stories.js";
 
 const at = (id) => document.getElementById(id);
-const ALWAYS = ["count", "formula", "ties", "memory", "compute"];
+const ALWAYS = ["count", "strip", "formula", "ties", "memory", "compute"];
 const LATER = ["fit", "devices", "serve"]; // these take longer, and are asked for when nothing moves
-const NAMES = ["count", "formula", "ties", "memory", ...LATER, "compute", "compare", "reconcile", "check"];
+const NAMES = ["count", "strip", "formula", "ties", "memory", ...LATER, "compute", "compare", "reconcile", "check"];
 const PAUSE = 150; // milliseconds without a change, until LATER are asked for
 const NARROWEST = 280, WIDEST = 1100; // pixels of a picture
 const LONGEST_ADDRESS = 200; // characters, in a picture
@@ -107,6 +107,7 @@ function show(reply) {
   put(reply, NAMES.filter((name) => reply[name] || !LATER.includes(name)));
   at("pointed").textContent = at("pointed").dataset.hint; // of the picture before
   at("total").textContent = at("count").querySelector("p").textContent;
+  at("hold").textContent = state.other ? `Unpin ${nameOf(state.other)}` : "Pin";
   document.title = `${at("total").textContent} · tallystick`;
   showSizes(at("controls"), reply.count.controls, set);
   showDefaults(at("run"), reply.memory?.defaults);
@@ -252,6 +253,7 @@ function listen() {
   submit("others", () => compare(at("other").value.trim() ? { name: at("other").value.trim() } : null));
   click("pin", () => compare(state.model, { ...state.set }));
   click("alone", () => compare(null));
+  click("hold", () => (state.other ? compare(null) : compare(state.model, { ...state.set })));
   submit("claims", () => { step(() => { state.claim = at("claim").value.trim(); }); refresh(); });
   submit("texts", () => { step(() => { state.text = at("text").value.trim() ? at("text").value : ""; }); refresh(); });
   listenServing(() => { showRun(at("run"), start.choices, state.run, changed); showDefaults(at("run"), answers.memory?.defaults); refresh(); });
