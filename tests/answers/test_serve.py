@@ -210,7 +210,7 @@ def test_json_is_plain():
         ("openai/gpt-oss-120b", ("gpt-oss-120b", "")),
         ("Qwen/Qwen3-8B-GGUF", ("qwen3-8b", "")),
         ("/models/Qwen3-8B-Q4_K_M.gguf", ("qwen3-8b", "q4_k_m")),
-        ("unsloth/Qwen3-30B-A3B-UD-Q4_K_XL-00001-of-00002.gguf", ("qwen3-30b-a3b", "q4_k_xl")),
+        ("unsloth/Qwen3-30B-A3B-UD-Q4_K_XL-00001-of-00002.gguf", ("qwen3-30b-a3b", "q4_k_m")),
         ("gpt-oss-20b-mxfp4.gguf", ("gpt-oss-20b", "mxfp4")),
         ("org/nobody-knows-it", None),
     ],

@@ -117,6 +117,15 @@ services:
     image: vllm/vllm-openai:latest
     ipc: host
 """
+URL = """\
+services:
+  llama-cpp:
+    image: ghcr.io/ggml-org/llama.cpp:server-cuda
+    container_name: llama-cpp
+    environment:
+      LLAMA_ARG_MODEL_URL: hub/org/name-Q4_K_M.gguf # a comment
+      LLAMA_ARG_N_GPU_LAYERS: 99
+"""
 LLAMA = """\
 services:
   server:
@@ -153,6 +162,7 @@ containers:
         (COMPOSE, "vllm", "org/name", {"max_model_len": 16384, "tp": 2}),
         (FOLDED, "vllm", "org/name", {"max_num_seqs": 16, "enforce_eager": True}),
         (LLAMA, "llama.cpp", "org/name-GGUF", {"quantization": "q4_k_m", "max_model_len": 16384, "max_num_seqs": 2}),
+        (URL, "llama.cpp", "hub/org/name-Q4_K_M.gguf", {"gpu_layers": 99}),
         (SCRIPT, "sglang", "org/name", {"tp": 2, "gpu_memory_utilization": 0.9}),
         (MANIFEST, "vllm", "org/name", {"max_num_batched_tokens": 1024}),
         (
@@ -207,7 +217,11 @@ def test_a_text_that_holds_a_command(text, engine, source, options):
         ),
         (
             "python -m sglang.launch_server --model org/name --speculative-algorithm EAGLE --speculative-num-draft-tokens 4",
-            {"speculative": "eagle", "draft_tokens": 4},
+            {"speculative": "mtp", "draft_tokens": 4},
+        ),
+        (
+            "python -m sglang.launch_server --model org/name --speculative-algo EAGLE --speculative-draft org/EAGLE-head",
+            {"speculative": "eagle"},
         ),
         (
             "python -m sglang.launch_server --model org/name --speculative-algorithm NEXTN --chunked-prefill-size -1",
@@ -227,6 +241,23 @@ def test_options_that_cost_memory(line, options):
     assert found.source in ("org/name", "org/name-GGUF")
     assert found.options == options
     assert found.unmodelled == ()
+
+
+def test_what_a_text_does_not_set_is_said():
+    text = (
+        'local cmd="${PREFIX} vllm serve org/name ${DTYPE} --tensor-parallel-size ${TP} --max-num-seqs 8 > ${LOG} 2>&1"'
+    )
+    found = pasted([text])
+    assert (found.source, found.options) == ("org/name", {"max_num_seqs": 8})
+    assert found.unmodelled == ("--tensor-parallel-size ${TP}",)
+    with pytest.raises(BadInput, match="the command's model is '\\$MODEL': set it before, as MODEL=org/name"):
+        pasted(["vllm", "serve", "$MODEL"])
+
+
+def test_a_mix_of_unsloth_is_counted_as_one_of_llama_cpp():
+    found = pasted(["llama-server", "-hf", "org/name-GGUF:UD-Q4_K_XL"])
+    assert found.options == {"quantization": "q4_k_m"}
+    assert found.unmodelled == ("ud-q4_k_xl, counted as q4_k_m",)
 
 
 def test_a_speculation_that_is_not_known_is_named():

@@ -31,7 +31,7 @@ def preset_of(repository: str) -> tuple[str, str] | None:
     if _GGUF.search(name):
         name = _GGUF.sub("", name)
         if form := _FILE_TYPE.search(name):
-            name, packed = name[: form.start()], form[1]
+            name, packed = name[: form.start()], re.sub(r"_xl$", "_m", form[1])  # Unsloth's mixes are near
     for word, pattern in _PACKED.items():
         if pattern.search(name):
             name, packed = pattern.sub("", name), word

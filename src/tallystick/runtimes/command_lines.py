@@ -110,6 +110,9 @@ class _Reader:
             if place == len(rest):
                 raise BadInput(f"{word} has no value", code="bad-value")
             value, place = rest[place], place + 1
+        if value.startswith("$") and name != "source":
+            self.unmodelled.append(f"{word} {value}")
+            return place
         read = _value(word, value, how)
         if name in _WHOLE and isinstance(read, int) and read <= 0 and (name, read) != ("gpu_layers", 0):
             return place  # 0 and -1 stand for the engine's own choice
@@ -123,6 +126,11 @@ class _Reader:
         source = source or next((word for word in self.values if _REPOSITORY.fullmatch(word)), "")
         if not source:
             raise BadInput(f"the {self.engine} command names no model", code="bad-value")
+        if source.startswith("$"):
+            name = source.strip("${}")
+            raise BadInput(
+                f"the command's model is {quoted(source)}: set it before, as {name}=org/name", code="bad-value"
+            )
         if self.engine == "llama.cpp":
             source = self._of_llama_cpp(source)
         else:
@@ -136,13 +144,21 @@ class _Reader:
         """Return the repository of ``-hf org/name:Q4_K_M``; experts may be kept on the host."""
         name, colon, form = source.rpartition(":")
         if colon and _REPOSITORY.fullmatch(name):
-            self.options["quantization"], source = form.lower(), name
+            self.options["quantization"], source = self._file_type(form.lower()), name
         override = self.options.pop("override", None)
         if override is not None and _FILES.search(override) and not re.search(r"\d", override):
             self.options["cpu_moe_layers"] = 10_000
         elif override is not None:
             self.unmodelled.append("-ot")
         return source
+
+    def _file_type(self, form: str) -> str:
+        """Return a file type of llama-quantize; Unsloth's own mixes are near one of them."""
+        named = form.removeprefix("ud-")
+        if not named.endswith("_xl"):
+            return named
+        self.unmodelled.append(f"{form}, counted as {named.removesuffix('_xl')}_m")
+        return f"{named.removesuffix('_xl')}_m"
 
     def _speculative(self) -> None:
         options = self.options
@@ -166,7 +182,10 @@ class _Reader:
                 self.unmodelled.append(f"speculative decoding by {word}")
             return
         if known != "draft_model" and "draft" in options:  # a head, whose sizes follow from the model's
-            known = "eagle3" if "eagle3" in str(options.pop("draft")).lower() else known
+            draft = str(options.pop("draft")).lower()
+            known = "eagle3" if "eagle3" in draft else "mtp" if re.search(r"nextn|mtp", draft) else known
+        elif known == "eagle" and self.engine == "sglang":  # without a draft, the model's own MTP layers
+            known = "mtp"
         elif known == "draft_model" and "eagle" in str(options.get("draft", "")).lower():
             known = "eagle3" if "eagle3" in str(options.pop("draft")).lower() else "eagle"
         options["speculative"] = known

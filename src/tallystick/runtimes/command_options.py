@@ -42,7 +42,7 @@ SGLANG: dict[str, tuple[str, Any]] = {
 }  # fmt: skip
 LLAMA_CPP: dict[str, tuple[str, Any]] = {
     "-m": ("source", str), "--model": ("source", str), "-hf": ("source", str), "--hf-repo": ("source", str),
-    "-hfr": ("source", str), "-c": ("max_model_len", int), "--ctx-size": ("max_model_len", int),
+    "-hfr": ("source", str), "-mu": ("source", str), "--model-url": ("source", str), "-c": ("max_model_len", int), "--ctx-size": ("max_model_len", int),
     "-np": ("max_num_seqs", int), "--parallel": ("max_num_seqs", int),
     "-ub": ("max_num_batched_tokens", int), "--ubatch-size": ("max_num_batched_tokens", int), "-ngl": ("gpu_layers", int),
     "--gpu-layers": ("gpu_layers", int), "--n-gpu-layers": ("gpu_layers", int), "-ctk": ("kv_cache_dtype", str),
@@ -114,7 +114,7 @@ IMAGES = {
 }
 # Environment variables of llama-server (`common/arg.cpp`), and the option of each.
 VARIABLES = {
-    "LLAMA_ARG_MODEL": "-m", "LLAMA_ARG_HF_REPO": "-hf", "LLAMA_ARG_CTX_SIZE": "-c", "LLAMA_ARG_N_PARALLEL": "-np",
+    "LLAMA_ARG_MODEL": "-m", "LLAMA_ARG_MODEL_URL": "-mu", "LLAMA_ARG_HF_REPO": "-hf", "LLAMA_ARG_CTX_SIZE": "-c", "LLAMA_ARG_N_PARALLEL": "-np",
     "LLAMA_ARG_UBATCH": "-ub", "LLAMA_ARG_N_GPU_LAYERS": "-ngl", "LLAMA_ARG_CACHE_TYPE_K": "-ctk",
     "LLAMA_ARG_CACHE_TYPE_V": "-ctv", "LLAMA_ARG_FLASH_ATTN": "-fa", "LLAMA_ARG_N_CPU_MOE": "-ncmoe",
 }  # fmt: skip

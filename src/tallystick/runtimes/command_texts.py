@@ -20,7 +20,10 @@ _VARIABLE = re.compile(r"\$(?:\{(\w{1,60})(?::?-([^}]*))?\}|(\w{1,60}))")
 _PROMPT = re.compile(r"^\s*[$>]\s+(?=\S)")
 _COMMANDS = ("command", "args", "entrypoint", "cmd")
 _SETTING = "LLAMA_ARG_"  # of llama-server's environment
-_RUNS = re.compile(r"\bvllm\b|\bsglang\b|\bllama-\w")
+_RUNS = re.compile(
+    r"\bvllm\s+serve\b|\bvllm\.entrypoints|\bsglang\.launch_server|\bsglang\s+serve\b|\bllama-(?:server|cli)\b"
+)
+_JSON = re.compile(r"\{\s*[\"']")
 
 
 def words_of(text: str) -> list[str]:
@@ -98,5 +101,5 @@ def _shell(line: str) -> list[str]:
 def _pieces(parts: list[str]) -> Iterator[str]:
     """Yield the words; a quoted command, or an item such as "--model org/name", is several."""
     for part in parts:
-        several = " " in part and "{" not in part and (part.startswith("-") or _RUNS.search(part))
+        several = " " in part and not _JSON.search(part) and (part.startswith("-") or _RUNS.search(part))
         yield from _shell(part) if several else [part]
