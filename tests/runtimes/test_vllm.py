@@ -39,6 +39,14 @@ def test_the_logs_that_no_constant_was_read_from_agree(errors, what, within, sha
     assert 1 - len(far) / len(found) >= share, far
 
 
+def test_activations_agree_in_each_version(errors):
+    versions = {}
+    for one in errors["activations_gib"]:
+        versions.setdefault(one.row.version, []).append(abs(one.error) <= 0.1)
+    assert {"0.6", "0.8", "0.16", "0.19"} <= versions.keys()
+    assert {version: near for version, near in versions.items() if sum(near) < 0.9 * len(near)} == {}
+
+
 @pytest.mark.parametrize("row", [row for row in ROWS if row.starts is not None], ids=lambda row: f"line{row.number}")
 def test_it_starts_or_not_as_the_log_says(row):
     assert plan(row).starts == row.starts
@@ -114,10 +122,26 @@ def test_a_version_has_the_constants_of_the_last_change_before_it(version, of):
     assert release_of(version).version == of
 
 
-@pytest.mark.parametrize("version", ["0.6", "new", "1", ""])
+@pytest.mark.parametrize("version", ["0.5", "new", "1", ""])
 def test_an_unknown_version_is_refused(version):
     if not version:
         assert release_of(version).version == "0.18"
         return
     with pytest.raises(BadInput, match="version"):
         release_of(version)
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "length", "batched"),
+    [
+        ("0.6", "h100", 8192, 8192),  # V0: a step holds a whole prompt
+        ("0.6", "h100", 131_072, 2048),  # or a part of a long one
+        ("0.9", "t4", 8192, 8192),
+        ("0.9", "l4", 8192, 2048),
+        ("0.19", "t4", 8192, 2048),
+    ],
+)
+def test_steps_of_the_engine_v0(version, name, length, batched):
+    device = device_of(name)
+    found = defaults(Settings(version=version, max_model_len=length), Card(device.name, device.memory))
+    assert found["max_num_batched_tokens"] == batched

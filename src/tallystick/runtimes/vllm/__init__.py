@@ -21,6 +21,9 @@ DEFAULTS = "vllm/engine/arg_utils.py get_batch_defaults"
 CACHES: dict[str, float | None] = {
     "auto": None, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "float32": 4,
 }  # fmt: skip
+OLDER_CARDS = ("t4", "v100-16gb", "v100-32gb")  # below compute capability 8: V0 until it was removed
+V0_REMOVED = (0, 11)
+CHUNKED = 32_768  # V0 splits prompts of models with longer requests (`EngineArgs.create_engine_config`)
 LONGEST_GRAPH = 512  # tokens of the largest captured batch
 
 
@@ -84,9 +87,20 @@ class Vllm:
 def defaults(settings: Settings, card: Card) -> dict[str, int]:
     """Return the two sizes of a step, with vLLM's defaults for an API server."""
     large = card.memory >= LARGE and "a100" not in card.name.lower()
+    if is_v0(settings, card):
+        length = settings.max_model_len or 0
+        step = settings.max_num_batched_tokens or (2048 if length > CHUNKED else max(length, 2048))
+        return {"max_num_batched_tokens": step, "max_num_seqs": min(settings.max_num_seqs or 256, step)}
     batched = settings.max_num_batched_tokens or (8192 if large else 2048)
     requests = settings.max_num_seqs or (1024 if large else 256)
     return {"max_num_batched_tokens": batched, "max_num_seqs": min(requests, batched)}
+
+
+def is_v0(settings: Settings, card: Card) -> bool:
+    """Return whether the engine is V0, whose steps hold whole prompts."""
+    release = release_of(settings.version)
+    numbers = tuple(map(int, release.version.split(".")))
+    return release.whole_prompts or (numbers < V0_REMOVED and card.name.lower() in OLDER_CARDS)
 
 
 def graphs(requests: int) -> int:

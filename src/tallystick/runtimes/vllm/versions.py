@@ -31,11 +31,21 @@ class Release(NamedTuple):
     tiles: tuple[int, int]  # multiples to which MXFP4 experts' intermediate and hidden sizes are padded
     tokens_by_concurrency: bool  # how the line of the pool's tokens is computed
     source: str
+    whole_prompts: bool = False  # a step holds a whole prompt: the engine V0
 
 
 # `per_logit` from 0.17 on is reasoned: a logit in 16 bits, and three tensors of it in float32
 # (logits, probabilities, noise of the sampler). The releases before sort it: 38.92 B, a figure.
+# V0 and V1 until 0.10 sort logits as 0.11 does: a log of Llama-3.1-8B on 0.6 agrees (1.19 GiB).
 RELEASES = (
+    Release(
+        "0.6", 38.92, 0, 133 * MIB, (563 * MIB, 563 * MIB), 72 * MIB, 522 * MIB, 0.9, 0, (256, 1), False,
+        f"as 0.11 ({LOGS})", True,
+    ),
+    Release(
+        "0.8", 38.92, 0, 133 * MIB, (563 * MIB, 563 * MIB), 72 * MIB, 522 * MIB, 0.9, 0, (256, 1), False,
+        f"as 0.11 ({LOGS})",
+    ),
     Release(
         "0.11", 38.92, 0, 133 * MIB, (563 * MIB, 563 * MIB), 72 * MIB, 522 * MIB, 0.9, 0, (256, 1), False,
         f"Qwen3-14B on 0.15 and 0.16, {LOGS}; of two ranks llm-d-benchmark config_explorer at 2593348",
@@ -60,7 +70,7 @@ def release_of(version: str | None) -> Release:
     """Return the constants of a version, such as ``"0.19"`` or ``"v0.19.0"``; None is 0.19.
 
     Raises:
-        BadInput: if it is no version, or one before 0.11.
+        BadInput: if it is no version, or one before 0.6.
     """
     given = version or NEWEST_JUDGED
     match = re.fullmatch(r"v?(\d{1,4})\.(\d{1,4})(?:[.\w+-]{0,60})", given.strip())
