@@ -25,7 +25,7 @@ READ = {"models/tokens.py": "¡¬®ÿ"}
 READS_WORDS = {
     "answers/check/claims.py",
     "answers/check/labels.py",
-    "answers/check/misfit.py",
+    "answers/check/model/misfit.py",
     "answers/check/total.py",
     "derivations/arithmetic.py",
     "derivations/chains.py",

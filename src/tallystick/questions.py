@@ -230,7 +230,7 @@ def check(
     """
     from tallystick.answers.check.check import check as judge
     from tallystick.answers.check.check import nearest
-    from tallystick.answers.check.symbols import sizes
+    from tallystick.answers.check.model.symbols import sizes
     from tallystick.core.budget import one_source
     from tallystick.derivations.reader import open_text, read_derivation
     from tallystick.derivations.statements import lines_of

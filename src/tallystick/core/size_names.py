@@ -13,6 +13,7 @@ SAME = (
         "dim", "d",
     ),
     ("n_heads", "num_heads", "n_head", "num_attention_heads", "nhead", "heads", "H"),
+    ("n_kv_heads", "num_key_value_heads", "num_kv_heads"),
     ("head_dim", "d_head", "head_size", "dim_head", "h"),
     ("n_layers", "num_layers", "n_layer", "num_hidden_layers", "n_blocks", "layers", "L"),
     (

@@ -11,7 +11,7 @@ from typing import Any
 from tallystick.answers.check.claims import Equation, as_number, is_of_adapters
 from tallystick.answers.check.coverage import Omission, omissions
 from tallystick.answers.check.equations import Judge
-from tallystick.answers.check.quantities import Quantities
+from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.terms import Term
 from tallystick.answers.check.total import whole
 from tallystick.answers.reconcile.claimed_count import MOST

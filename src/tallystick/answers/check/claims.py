@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tallystick.answers.check.quantities import Quantity
+from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.terms import Term
 from tallystick.derivations.arithmetic import Expression, Number, Value, exactly
 from tallystick.derivations.statements import SIZE, TOTAL, Statement

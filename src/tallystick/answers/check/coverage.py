@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from tallystick.answers.check.labels import tags_of
-from tallystick.answers.check.quantities import Quantities, Quantity, fit
+from tallystick.answers.check.model.quantities import Quantities
+from tallystick.answers.check.model.quantity import Quantity, fit
 from tallystick.answers.check.terms import Term
 
 ROLES = frozenset({"token", "position", "head", "attention", "mlp", "experts", "router", "norm"})

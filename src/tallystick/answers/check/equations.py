@@ -18,8 +18,9 @@ from tallystick.answers.check.claims import (
 )
 from tallystick.answers.check.implied import TIMES_LABEL, Implied, begins_line, is_only
 from tallystick.answers.check.labels import layers_of, tags_of
-from tallystick.answers.check.misfit import misfit
-from tallystick.answers.check.quantities import Quantities, Quantity
+from tallystick.answers.check.model.misfit import misfit
+from tallystick.answers.check.model.quantities import Quantities
+from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, Sides
 from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
 from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
 from tallystick.answers.check.labels import KINDS, tags_of
-from tallystick.answers.check.quantities import Quantities
+from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Number, Value, exactly

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tallystick.answers.check.projections import FUSED
+from tallystick.answers.compare.projections import FUSED
 from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
 from tallystick.core.entries import Axis
 from tallystick.core.packed_names import model_name

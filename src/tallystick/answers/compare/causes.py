@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from tallystick.answers.check.projections import FUSED
 from tallystick.answers.compare.align import ADAPTER, Pair, without
+from tallystick.answers.compare.projections import FUSED
 from tallystick.answers.compare.tensor_group import TensorGroup
 from tallystick.core.entries import EMBEDDING_ROLES, Axis
 

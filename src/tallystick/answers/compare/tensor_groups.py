@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, product
 
-from tallystick.answers.check.projections import projected
 from tallystick.answers.compare.half_blocks import in_blocks
+from tallystick.answers.compare.projections import projected
 from tallystick.answers.compare.tensor_group import NOWHERE, TensorGroup
 from tallystick.answers.parts import kind_of
 from tallystick.core.entries import EMBEDDING_ROLES, Axis, Entry

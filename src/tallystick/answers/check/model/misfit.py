@@ -12,7 +12,8 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from tallystick.answers.check.quantities import Quantities, Quantity
+from tallystick.answers.check.model.quantities import Quantities
+from tallystick.answers.check.model.quantity import Quantity
 
 _PLAIN_WORDS = re.compile(
     r"\b(?:self|multi.?head(?:ed)?|attention|mlp|ffn?|feed.?forward|experts?|positions?|positional|embeddings?|token|params|parameters"

@@ -1,0 +1,1 @@
+"""What a model has, under the names that texts use."""

@@ -1,0 +1,150 @@
+"""Quantities of a model that people write down: by module, role and kind, per layer and in all.
+
+>>> from tallystick import count
+>>> found = Quantities(count("gpt2")).of(Fraction(7_077_888))[0]
+>>> found.what
+'attention output projection of 12 layers, without its bias'
+>>> found.names
+('transformer.h.*.attn.c_proj.weight',)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+from math import log
+
+from tallystick.answers.check.labels import KINDS, tags_of
+from tallystick.answers.check.model.atoms import ROLE_TAGS, atoms_of
+from tallystick.answers.check.model.collected import Collected
+from tallystick.answers.check.model.quantity import Quantity, fit, may_be
+from tallystick.core.ledger import Ledger
+from tallystick.core.tensor_names import template_of
+from tallystick.derivations.arithmetic import Value
+
+VAGUE = Fraction(1, 20)  # relative rounding above which a number, such as 7B, is too vague to match
+_PARTLY = re.compile(
+    r"\b(?:only|approx\w*|dominant|mostly|main|matri\w+|weights?|per (?:head|token|expert))\b|[≈~]", re.IGNORECASE
+)
+
+
+class Quantities:
+    """All quantities of a ledger, indexed by their number of parameters."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.total = ledger.total
+        self.atoms = atoms_of(ledger)
+        self.tied = _tied(ledger)
+        collected = Collected(self.atoms)
+        self.all = collected.all
+        self.whole = collected.whole  # over all layers
+        self._by_number: dict[int, list[Quantity]] = {}
+        for quantity in self.all:
+            self._by_number.setdefault(quantity.parameters, []).append(quantity)
+
+    def of(self, number: Fraction, spread: Fraction = Fraction(0)) -> list[Quantity]:
+        """Return the quantities with this many parameters, the most usual meaning first.
+
+        Args:
+            number: parameters.
+            spread: largest allowed difference. If nonzero, only quantities over all layers match.
+        """
+        if not spread:
+            return self._by_number.get(int(number), []) if number.denominator == 1 else []
+        return [quantity for quantity in self.whole if abs(quantity.parameters - number) <= spread]
+
+    def best(
+        self,
+        number: Fraction,
+        labels: Sequence[str],
+        factors: tuple[int, ...] = (),
+        matched: Collection[Quantity | None] = (),
+    ) -> Quantity | None:
+        """Return the quantity that a text means by a number, or None if none has that number.
+
+        Args:
+            number: parameters.
+            labels: texts that may name the quantity, nearest first.
+            factors: the factors of the product that gave the number, in ascending order.
+            matched: quantities that earlier lines stated; others are preferred.
+        """
+        about = next((tags for label in labels if (tags := tags_of(label)) - KINDS), frozenset())
+        found = [quantity for quantity in self.of(number) if may_be(quantity, about)]
+        tied = (quantity for quantity in self.tied if quantity.parameters == number and quantity.tags <= about)
+        return next(tied, None) or max(
+            found,
+            key=lambda quantity: (fit(quantity, labels, factors), quantity not in matched),
+            default=None,
+        )
+
+    def stated(self, number: Value, labels: Sequence[str]) -> Quantity | None:
+        """Return the quantity that a lone number states: the best match of its labels.
+
+        Return None if the labels name nothing, or nothing whose number is within the rounding.
+
+        Args:
+            number: the stated value, with its bounds.
+            labels: texts that may name the quantity, nearest first.
+        """
+        if number.high - number.low > VAGUE * abs(number.exact):
+            return None
+        named = [tags for label in labels if (tags := tags_of(label))]
+        # "12 layers" under "Norms" are whole layers, if their number fits.
+        for about in [*named[:1], *(tags for tags in named[1:] if tags - KINDS)]:
+            found = [
+                quantity
+                for quantity in self.all
+                if number.low <= quantity.parameters <= number.high
+                and (quantity.component & about or not (quantity.component or about - KINDS))
+            ]
+            if found or about - KINDS:
+                return max(found, key=lambda quantity: fit(quantity, labels), default=None)
+        return None
+
+    def whole_model(self, number: Value) -> Quantity | None:
+        """Return the whole model if the number of a total fits it, else None."""
+        return next((one for one in self.of(Fraction(self.total)) if number.low <= self.total <= number.high), None)
+
+    def labelled(self, labels: Sequence[str]) -> list[Quantity]:
+        """Return the quantities over all layers that the labels name, whatever their number."""
+        wanted = next((tags for label in labels if (tags := tags_of(label) - KINDS)), None)
+        return [quantity for quantity in self.whole if quantity.tags - KINDS == wanted]
+
+    def meant(self, label: str, number: Fraction) -> Quantity | None:
+        """Return the quantity that a label names: all of one component, in one layer or in all.
+
+        Return None if it names nothing, or nothing for certain. If the label does not say how many
+        layers, the quantity nearer to `number` is returned.
+        """
+        about = tags_of(label)
+        if number <= 0 or not about - KINDS or _PARTLY.search(label):
+            return None
+        kinds = about & {"bias", "scale", "shift"}
+        layers = {True} if "one" in about else {False} if "all" in about else {True, False}
+        found = [
+            quantity
+            for quantity in self.all
+            if quantity.tags - KINDS == about - KINDS
+            and quantity.tags & {"bias", "scale", "shift"} == kinds
+            and quantity.one_layer in layers
+        ]
+        largest = {quantity.one_layer: quantity for quantity in sorted(found, key=lambda found: found.parameters)}
+        return min(largest.values(), key=lambda quantity: abs(log(quantity.parameters) - log(number)), default=None)
+
+
+def _tied(ledger: Ledger) -> list[Quantity]:
+    """Return the tensors tied to another one, which add no unique parameters."""
+    return [
+        Quantity(
+            f"the {entry.role.replace('_', ' ')}, tied to {entry.storage}",
+            int(entry.size) * entry.copies,
+            (template_of(entry.name)[0].replace("{}", "*"),),
+            frozenset(),
+            frozenset({ROLE_TAGS.get(entry.role, entry.role)}),
+            (),
+            tied_to=entry.storage,
+        )
+        for entry in ledger.parameters
+        if not entry.unique and entry.storage != entry.name
+    ]
