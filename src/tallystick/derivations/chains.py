@@ -154,6 +154,9 @@ class Chains(Reading):
         if not pieces:
             return _Beginning(label, "", [], 0)
         found = suffix(pieces, self.known)
+        named = _behind_words(pieces) if found is None else 0
+        if named and (product := prefix(pieces[named:], self.known)) and product[1] == len(pieces) - named:
+            found = product[0], named  # "shared × 48 × 4,915,200": the word may be 1
         if found is not None:
             start = pieces[found[1]].start
             words = text[pieces[0].start : start]
@@ -161,7 +164,7 @@ class Chains(Reading):
                 words = text[:start]
             # In GPTConfig(vocab_size=50304) the name is an argument, not a fact about the model.
             argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
-            sure = is_sure(pieces, found[1], len(pieces), self.known)
+            sure = not named and is_sure(pieces, found[1], len(pieces), self.known)
             counted = text[pieces[found[1]].end : pieces[-1].end]
             if isinstance(found[0], Number) and TOTAL.search(counted):
                 words = text[: pieces[-1].end]  # "61 layers in total = 61 × 376.4M"
@@ -195,6 +198,12 @@ def numbers_end(pieces: Sequence[Token]) -> int:
     while end > 1 and pieces[end - 1].kind == "word":
         end -= 1
     return end
+
+
+def _behind_words(pieces: Sequence[Token]) -> int:
+    """Return the place behind the sign of a product that begins with words, or 0."""
+    place = next((place for place, piece in enumerate(pieces) if piece.kind != "word"), 0)
+    return place + 1 if place and pieces[place].text == "*" else 0
 
 
 def _plus_words(pieces: Sequence[Token]) -> int:

@@ -20,6 +20,9 @@ MOST_ROUNDS = 20  # levels of nested braces
 _URL = re.compile(r"https?://\S+")
 _APART = re.compile(r"(?<=\d) , (?=\d{3}(?!\d))")  # 2 , 359 , 296
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_CELL = re.compile(r"</t[dh]>\s*(?=<t[dh]\b)", re.IGNORECASE)  # between two cells of a table in HTML
+_RAW = re.compile(r"\{\s*(?:String\.raw)?`([^`{}]*(?:\{[^`{}]*\}[^`{}]*)*)`\s*\}")  # JSX: {String.raw`2 \times 3`}
+_QUOTED = re.compile(r"""\{\s*(["'])([^"'{}]{0,80})\1\s*\}""")  # JSX: {" "}
 _SPACES = re.compile(r"\s{3,}")  # two blanks still separate columns
 _LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|\\item\b)*")
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
@@ -120,7 +123,11 @@ def plain(line: str) -> str:
     """
     if "&" in line and ";" in line:
         line = html.unescape(line)
+    if "{" in line and "<" in line:
+        line = _QUOTED.sub(r"\2", _RAW.sub(r"\1", line))
     if "<" in line:
+        if _CELL.search(line):
+            line = f"| {_CELL.sub(' | ', line)} |"
         line = _TAG.sub(" ", line)
     if " , " in line:
         line = _APART.sub(",", line)

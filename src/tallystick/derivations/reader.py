@@ -21,7 +21,7 @@ from tallystick.derivations.markup import readable
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import computes, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
-from tallystick.derivations.statements import BOUND, TOTAL, Derivation, Side, Statement, Unread
+from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Derivation, Side, Statement, Unread
 from tallystick.derivations.tokens import Token, writes_dots
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular
@@ -180,7 +180,7 @@ class _Reader(Chains):
             said = ""
             for clause in _CLAUSE.split(sentence):
                 before, said = said, f"{said}, {clause}"
-                word = TOTAL.search(clause)
+                word = TOTAL.search(clause) or SUBTOTAL.search(clause)
                 if word is None or RELATION.search(clause) or BOUND.search(clause):
                     continue
                 pieces = self._tokens(clause[word.end() :])

@@ -19,6 +19,12 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 
+# "Subtotal: 7,087,872" sums the last lines above it, and is no total of the model.
+SUBTOTAL = re.compile(
+    r"\b(?:sub-?totale?s?|sub-?total[ei]s|sous-total|zwischensumme|teilsumme|suma parcial|подытог|промежуточн\w+)\b|小计|小計|소계",
+    re.IGNORECASE,
+)
+
 # "Total dimension: 96 × 128 = 12,288" is a size, not a parameter total.
 SIZE = re.compile(
     r"\b(?:dimensi|width\b|размерност|(?:hidden|vocab(?:ulary)?|context|intermediate|inner|head|batch|embedding|block) size\b)"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
-from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
+from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.labels import KINDS, tags_of
+from tallystick.answers.check.mistyped import is_mistyped
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
 from tallystick.core.budget import current
-from tallystick.derivations.arithmetic import Number, Value, exactly
+from tallystick.derivations.arithmetic import Value, exactly
 from tallystick.derivations.statements import (
     BRANCH,
     DRAWN,
@@ -33,9 +33,6 @@ LONGEST_RUN = 12  # parts of one addend listed below it
 MOST_APART = 6  # lines from one addend to the next above a drawn line
 LEAST_ADDENDS = 3
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
-LEAST_TYPED = 3  # digits of a rounded total that is a sum with one digit mistyped
-LEAST_EXACT = 6  # the same of an exact number, whatever it is called
-LEAST_OFF = Fraction(1, 20)  # a rounded total may leave out less than 1/20, and be a digit off by chance
 NEAR = 2  # a total off by more than this factor is not meant as that sum
 
 TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")  # "× 12 layers"
@@ -233,25 +230,6 @@ class Implied:
 def _margin(line: str) -> int:
     """Return the indentation of a line, comment signs included."""
     return len(line) - len(line.lstrip(MARGIN))
-
-
-def is_mistyped(claim: Claim, sums: Value, *, judged: bool) -> bool:
-    """Return whether a number is a sum with one digit changed, or two neighbouring ones swapped.
-
-    Only a total, which is `judged`, may be rounded.
-    """
-    number = claim.side
-    if not isinstance(number, Number) or sums.exact <= 0 or sums.meets(claim.written):
-        return False
-    exact = is_whole(number) and sums.low == sums.high
-    enough = exact or (judged and abs(sums.exact - claim.stated) > LEAST_OFF * sums.exact)
-    written, meant = (str(round(value / number.unit)) for value in (claim.stated, sums.exact))
-    if not enough or len(written) != len(meant) or len(written) < (LEAST_EXACT if exact else LEAST_TYPED):
-        return False
-    off = [place for place, (one, other) in enumerate(zip(written, meant, strict=True)) if one != other]
-    first, last = off[0], off[-1]
-    swapped = len(off) == 2 and last == first + 1 and written[first : last + 1] == meant[first : last + 1][::-1]
-    return len(off) == 1 or swapped
 
 
 def is_only(statement: Statement) -> bool:

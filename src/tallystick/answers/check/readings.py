@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.mistyped import has_slip
 from tallystick.derivations.arithmetic import (
     ASIDES,
     Expression,
@@ -22,7 +23,7 @@ from tallystick.derivations.arithmetic import (
 )
 from tallystick.derivations.statements import Side, Statement
 
-SCALED = (10**6, 10**9, 10**3)  # units that numbers may omit, millions first
+SCALED = (10**6, 10**9, 10**3, 10**12)  # units that numbers may omit, millions first
 LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are about equal
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
@@ -30,6 +31,7 @@ FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
+LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
 BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that means MiB
 
@@ -154,9 +156,23 @@ class Readings:
         start = alone(begins, loose=loose) or self.value(begins, asides)
         return last.meets(start) or first.meets(start) or last.meets(second)
 
+    def _has_wrong_unit(self, left: Expression, right: Side, asides: bool) -> bool:
+        """Return whether a product has a number's digits, but not its letter: "= 34M" for 34B."""
+        number = right.expression
+        if not (isinstance(left, Operation) and isinstance(number, Number) and number.rounded and right.unit != "bytes"):
+            return False
+        value, stated = self.value(left, asides), alone(number, loose=right.loose)
+        shifts = (*SHIFTS, *(1 / shift for shift in SHIFTS))
+        moved = (Value(*(bound * shift for bound in stated)) for shift in shifts) if stated else ()
+        return number.unit >= LEAST_UNIT and any(value.meets(one) for one in moved)
+
     def doubt(self, left: Side, right: Side, *, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
         if not (left.sure and right.sure):
+            values = [self.value(side.expression, asides) for side in (right, left)]
+            # One digit off in six or more is no chance, whatever the words say.
+            if isinstance(right.expression, Number) and isinstance(left.expression, Operation) and has_slip(*values):
+                return ""
             return "has words or a function among its numbers"
         if _shapes(left.expression, right.expression):
             return "multiplies matrices: these are their shapes"
@@ -164,6 +180,8 @@ class Readings:
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         ratio = high / low if low else 0
         numbers = not any(True for _ in names_in(left.expression))
+        if numbers and self._has_wrong_unit(left.expression, right, asides):
+            return ""
         if numbers and (high < LEAST_FAR or (computed and ratio <= FAR_APART)):
             return ""  # "92 × 4 × 4 = 32" holds only numbers
         factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
@@ -172,8 +190,9 @@ class Readings:
 
 
 def _units(side: Side) -> Sequence[Fraction]:
-    """Return the units that a number may omit, as factors."""
-    return (*BINARY, *SHIFTS) if side.unit == "bytes" else SHIFTS
+    """Return the units that a number may omit, as factors; one with a letter omits none."""
+    lettered = isinstance(side.expression, Number) and side.expression.rounded and side.expression.unit >= LEAST_UNIT
+    return (*(BINARY if side.unit == "bytes" else ()), *(() if lettered else SHIFTS))
 
 
 def _with(side: Side, expression: Expression) -> Side:

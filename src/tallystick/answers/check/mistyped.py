@@ -1,0 +1,49 @@
+"""Tell a mistyped number: one digit changed, or two neighbouring ones swapped.
+
+>>> is_one_slip("7087782", "7087872"), is_one_slip("7087782", "7078872")
+(True, False)
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tallystick.answers.check.claims import Claim, is_whole
+from tallystick.derivations.arithmetic import Number, Value
+
+LEAST_TYPED = 3  # digits of a rounded total that is a sum with one digit mistyped
+LEAST_EXACT = 6  # the same of an exact number, whatever it is called
+LEAST_OFF = Fraction(1, 20)  # a rounded total may leave out less than 1/20, and be a digit off by chance
+
+
+def is_one_slip(written: str, meant: str) -> bool:
+    """Return whether two numbers differ in one digit, or in the order of two neighbouring ones."""
+    if len(written) != len(meant) or written == meant:
+        return False
+    off = [place for place, (one, other) in enumerate(zip(written, meant, strict=True)) if one != other]
+    first, last = off[0], off[-1]
+    swapped = len(off) == 2 and last == first + 1 and written[first : last + 1] == meant[first : last + 1][::-1]
+    return len(off) == 1 or swapped
+
+
+def is_mistyped(claim: Claim, sums: Value, *, judged: bool) -> bool:
+    """Return whether a number is a sum with one digit changed, or two neighbouring ones swapped.
+
+    Only a total, which is `judged`, may be rounded.
+    """
+    number = claim.side
+    if not isinstance(number, Number) or sums.exact <= 0 or sums.meets(claim.written):
+        return False
+    exact = is_whole(number) and sums.low == sums.high
+    enough = exact or (judged and abs(sums.exact - claim.stated) > LEAST_OFF * sums.exact)
+    written, meant = (str(round(value / number.unit)) for value in (claim.stated, sums.exact))
+    return enough and len(written) >= (LEAST_EXACT if exact else LEAST_TYPED) and is_one_slip(written, meant)
+
+
+def has_slip(stated: Value, meant: Value) -> bool:
+    """Return whether an exact number of many digits is another one, but for a slip of typing."""
+    numbers = (stated, meant)
+    if any(value.exact.denominator != 1 or value.low != value.high for value in numbers):
+        return False
+    written, right = (str(value.exact) for value in numbers)
+    return len(written) >= LEAST_EXACT and is_one_slip(written, right)
