@@ -191,7 +191,7 @@ def _labelled(match: re.Match[str]) -> str:
 
 
 def _subscript(match: re.Match[str]) -> str:
-    return "_" + re.sub(r"\W+", "_", match[1].strip())
+    return "_" + re.sub(r"\W+", "_", match[1].strip()).strip("_")
 
 
 def _fraction(match: re.Match[str]) -> str:

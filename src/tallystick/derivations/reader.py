@@ -14,24 +14,22 @@ from itertools import accumulate
 from pathlib import Path
 
 from tallystick.core.budget import OverBudget
-from tallystick.derivations.arithmetic import Expression, Number, Operation, Undefined, alone, evaluate
-from tallystick.derivations.chains import ABOUT, LETTER, Chains, numbers_end
+from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
 from tallystick.derivations.markup import readable
-from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import computes, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
+from tallystick.derivations.shown_sizes import shown_sizes
 from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Derivation, Side, Statement, Unread
 from tallystick.derivations.tokens import Token, writes_dots
+from tallystick.derivations.values import Values, alone_in, said_in
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular
 
 LARGEST_TEXT = 1_000_000  # bytes or characters; a book's chapter has 100,000
 MOST_STATEMENTS = 3_000
 MANY = f"is not read: a text is judged up to its first {MOST_STATEMENTS:,} equations"
-LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_PROSE = 20  # words; a shorter text without an equation is refused as a mistake
-NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 LEAST_SAID = 1_000_000  # a smaller number in a sentence is not a model's total
 MOST_PROSE = 1_000  # numbers in sentences
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
@@ -39,20 +37,12 @@ _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
 _CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
-_COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits of a large number
 # "n_embd, n_layer = 768, 12" of code
 _SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
-_KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
-_CELLS = re.compile(r"\s{2,}")
-_SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
-_PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
-_IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
-_TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _IN = re.compile(r"(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?\s+(?:in|au|en|no)\s*$", re.IGNORECASE)
 _MODEL = re.compile(r"^[A-Z].*[\dA-Z-]|-")  # GPT-2, BERT-base, LLaMA
 _OF_MODEL = re.compile(r"-|mod[eè]l|модел|模型|モデル|모델|版", re.IGNORECASE)  # "the 124M model"
-_WORD = re.compile(r"[^\W\d_]{3}")
 
 
 def open_text(text: str | os.PathLike[str]) -> tuple[str, str]:
@@ -129,7 +119,7 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
 # -- statements -----------------------------------------------------------------------------------
 
 
-class _Reader(Chains):
+class _Reader(Values):
     """Reads each line: its equations, its table row, or the number that it states."""
 
     def read(self, line: Line) -> None:
@@ -143,6 +133,7 @@ class _Reader(Chains):
         elif several := _SEVERAL.match(line.plain):
             self._several(line, several)
         elif RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
+            self._shown(line)
             self._equations(line, line.plain)
             self._totals(line)
         elif re.search(r"\d", line.plain):
@@ -161,18 +152,19 @@ class _Reader(Chains):
         if _NUMBERS.search(line.plain) and not bound and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
             self._sentences(line)
 
+    def _shown(self, line: Line) -> None:
+        """Define the variables whose sizes an equation shows: "C × 3C = 768 × 2304"."""
+        for name, size in shown_sizes(line.plain):
+            if name not in self.known and (len(name) == 1 or "_" in name):
+                self._add(line, name, [Side(Number(Fraction(size)))], name=name)
+
     def _several(self, line: Line, match: re.Match[str]) -> None:
         """Add a statement for each variable of "n_embd, n_layer = 768, 12"."""
         names, values = ([one.strip() for one in part.split(",")] for part in match.groups())
         for name, value in zip(names, values, strict=False) if len(names) == len(values) else ():
-            number = _alone(self._tokens(value))
+            number = alone_in(self._tokens(value))
             if number is not None:
                 self._add(line, name, [Side(number)], name=name)
-
-    def _equations(self, line: Line, text: str, label: str = "") -> None:
-        """Read the chains of a text, or the number that it states without one."""
-        if not self._chains(line, text, label):
-            self._value(line, text, label)
 
     def _totals(self, line: Line) -> None:
         """Add the totals that a sentence states next to its equations: "in total 46.7B"."""
@@ -185,7 +177,7 @@ class _Reader(Chains):
                     continue
                 pieces = self._tokens(clause[word.end() :])
                 # "54,525,952 total", "124 million parameters in total"
-                numbers = _said(pieces) or _said(self._tokens(_IN.sub("", clause[: word.start()]))[-1:])
+                numbers = said_in(pieces) or said_in(self._tokens(_IN.sub("", clause[: word.start()]))[-1:])
                 if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
                     about = "" if _adds_up(self._tokens(before), numbers[0]) else before
                     self._add(line, f"{about} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
@@ -209,138 +201,6 @@ class _Reader(Chains):
                 text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
                 self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
 
-    def _value(self, line: Line, text: str, label: str = "") -> None:
-        """Add a number that a line states without a relation.
-
-        Examples: "Positions: 786,432", "that is 124M parameters in total".
-        """
-        words, colon, rest = text.rpartition(":")
-        if _KEY.fullmatch(words) and not TOTAL.search(words):
-            return  # an entry of a config
-        columns = _COLUMNS.fullmatch(text) if not colon and len(text) <= LONGEST_ROW else None
-        if columns:
-            words, rest = columns["label"], columns["value"]
-        value, *behind = _CELLS.split(rest.strip()) if columns else [rest]
-        pieces = self._tokens(value)
-        number = _alone(pieces)
-        if number is not None and (colon or columns or label):
-            inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
-            after = _PRODUCT_BEHIND.search(value)  # "12 blocks:  85.0M   (7.08M × 12)"
-            found = [inside[1] if inside else "", after[1] if after else ""]
-            product = next((how for how in map(self._product, found) if how is not None), None)
-            if product is not None and inside and (times := _TIMES_BEFORE.search(words)):
-                product = _several(product, int(times[1]), number)  # "Router × 3 (1,536 × 28)   129,024"
-            if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
-                product = Side(how)
-            if product is None and (
-                how := self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)
-            ):
-                product = Side(how)
-            sides = [Side(number, loose=pieces[0].kind != "number")]
-            if product is not None:
-                sides.insert(0, product)
-            self._add(line, f"{label} {words}", sides)
-        elif number is not None and not words:
-            self._add(line, "", [Side(number)])
-        elif pieces and pieces[0].number is not None and len(_said(pieces)) == 1 and not computes(pieces):
-            self._add(line, "", [Side(pieces[0].number)])  # "10,758,528   about 10.8 million" under a drawn line
-        elif TOTAL.search(text) and not BOUND.search(text):
-            numbers = _said(pieces)
-            if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
-                self._add(line, f"{label} {text}", [Side(numbers[0])])
-
-    def _product(self, text: str) -> Side | None:
-        """Return the arithmetic at the start of a text, or None.
-
-        It is sure if nothing follows it: "1,536 × 28, plus a scalar" is more than its product.
-        """
-        pieces = self._tokens(text) if text else []
-        found = prefix(pieces, self.known)
-        if found is None or not isinstance(found[0], Operation):
-            return None
-        return Side(found[0], sure=numbers_end(pieces) <= found[1])
-
-    def _shapes(self, text: str, number: Number) -> Operation | None:
-        """Return the product of the sizes in "4 x (768, 768)" if it equals the number, else None.
-
-        A shape may describe the weight alone, without its bias.
-        """
-        start = _SHAPE.search(text)
-        if start is None:
-            return None
-        written = _SHAPE.sub(lambda shape: "(" + re.sub(r"\s*,\s*(?=\d)", "*", shape[1]).rstrip(", ") + "*1)", text)
-        pieces = self._tokens(written)
-        found = prefix(pieces, ()) or suffix(pieces, ())
-        if found is None or not isinstance(found[0], Operation):
-            return None
-        value = alone(number, loose=True)
-        return found[0] if value is not None and evaluate(found[0], {}).meets(value) else None
-
-    def _row(self, line: Line) -> None:
-        """Read a table row "| label | product | value |".
-
-        A cell that holds an equation is read like a line.
-        """
-        cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
-        wholes = [self._whole(cell) for cell in cells]
-        numbered = [side for side in wholes if isinstance(side, Number)]
-        for place, cell in enumerate(cells):
-            if wholes[place] is None:
-                wholes[place] = next((how for number in numbered if (how := self._shapes(cell, number))), None)
-        if isinstance(wholes[0], Number) and _WORD.search(cells[0]) and any(wholes[1:]):
-            wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
-        label = next(
-            (cell for cell, side in zip(cells, wholes, strict=True) if side is None and LETTER.search(cell)), ""
-        )
-        equations = [cell for cell in cells if RELATION.search(cell.lstrip("≈~ "))]
-        for cell in equations:
-            self._equations(line, cell, "" if cell == label else label)
-        if label and not any(isinstance(side, Operation) for side in wholes) and (inside := _IN_LABEL.search(label)):
-            wholes[cells.index(label)] = self._whole(inside[1])  # "| Words (30522 × 768) | 23.4M |"
-        products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
-        numbers = [
-            place for place, side in enumerate(wholes) if isinstance(side, Number) and not cells[place].endswith("%")
-        ]
-        if equations or not numbers:
-            return
-        if products:
-            self.how = products[0]
-        elif self.how in numbers and len(numbers) > 1:  # a product of one factor
-            products = [self.how]
-            numbers.remove(self.how)
-        sides = {
-            place: Side(side, loose=cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None
-        }
-        behind = [place for place in numbers if products and place > products[0]]
-        value = behind[0] if behind else numbers[0] if products else numbers[-1]
-        row = [*products[:1], value]
-        if products and sides[products[0]].loose:  # "| ≈ 12d² | 7,087,872 |": the number goes first
-            row.reverse()
-        self._add(line, label, [sides[place] for place in row])
-        if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
-            self._add(line, label, [sides[numbers[-1]]])
-
-    def _whole(self, cell: str) -> Expression | None:
-        """Return the expression if a cell is nothing but arithmetic, else None."""
-        pieces = self._tokens(cell.lstrip("≈~ "))
-        if len(pieces) > 2 and pieces[1].kind == "open" and pieces[-1].kind == "close" and _alone(pieces):
-            return pieces[0].number  # "126,700,032 (~126.70M)"
-        found = prefix(pieces, self.known)
-        return found[0] if found and found[1] == len(pieces) else None
-
-
-def _said(pieces: Sequence[Token]) -> list[Number]:
-    """Return the numbers among some tokens.
-
-    A number that only rounds the one before is omitted: "108,854,784, about 110M".
-    """
-    found: list[Number] = []
-    for number in (piece.number for piece in pieces if piece.number is not None):
-        near = found and number.rounded and abs(found[-1].value - number.value) * NEAR_ROUNDED <= found[-1].value
-        if not near:
-            found.append(number)
-    return found
-
 
 def _adds_up(pieces: Sequence[Token], number: Number) -> bool:
     """Return whether a number is the sum of the last numbers of some tokens.
@@ -352,33 +212,3 @@ def _adds_up(pieces: Sequence[Token], number: Number) -> bool:
         accumulate(reversed(numbers), lambda one, other: Number(one.value + other.value, one.unit + other.unit))
     )
     return any(abs(one.value - number.value) <= (one.unit + number.unit) / 2 for one in sums[1:])
-
-
-def _alone(pieces: Sequence[Token]) -> Number | None:
-    """Return the only number that some tokens state, or None.
-
-    Examples: "≈ 38.6M", "about 124M parameters", "70,553,706,496 (70.55B)".
-    """
-    place = 0
-    while place < len(pieces) and (pieces[place].text in "≈~" or pieces[place].text.lower() in ABOUT):
-        place += 1
-    if place == len(pieces) or pieces[place].number is None:
-        return None
-    depth = 0
-    for piece in pieces[place + 1 :]:
-        if piece.text == "→" and not depth:
-            break
-        depth += (piece.kind == "open") - (piece.kind == "close")
-        if not depth and piece.kind in ("number", "operator", "relation"):
-            return None
-    return pieces[place].number
-
-
-def _several(product: Side, times: int, number: Number) -> Side:
-    """Return a product, taken several times if that is the number."""
-    both = Operation(("*",), (Number(Fraction(times)), product.expression))
-    try:
-        fits = evaluate(both, {}).exact == number.value
-    except Undefined:  # it holds variables
-        return product
-    return product._replace(expression=both) if fits else product

@@ -159,7 +159,9 @@ class Readings:
     def _has_wrong_unit(self, left: Expression, right: Side, asides: bool) -> bool:
         """Return whether a product has a number's digits, but not its letter: "= 34M" for 34B."""
         number = right.expression
-        if not (isinstance(left, Operation) and isinstance(number, Number) and number.rounded and right.unit != "bytes"):
+        if not (
+            isinstance(left, Operation) and isinstance(number, Number) and number.rounded and right.unit != "bytes"
+        ):
             return False
         value, stated = self.value(left, asides), alone(number, loose=right.loose)
         shifts = (*SHIFTS, *(1 / shift for shift in SHIFTS))

@@ -1,0 +1,229 @@
+"""Read the number that a line or a table's row states, with the product that it is stated for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Undefined, alone, evaluate
+from tallystick.derivations.chains import ABOUT, LETTER, Chains, numbers_end
+from tallystick.derivations.lines import RELATION, Line
+from tallystick.derivations.parser import prefix, suffix
+from tallystick.derivations.phrases import computes
+from tallystick.derivations.reading import LEAST_SUM
+from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
+from tallystick.derivations.tokens import Token
+
+LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
+NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
+_COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
+_KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
+_CELLS = re.compile(r"\s{2,}")
+_SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
+_PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
+_IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
+_TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
+_WORD = re.compile(r"[^\W\d_]{3}")
+_SUM_IN_LABEL = re.compile(r"\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*\+[^()+]*\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*$")
+
+
+class Values(Chains):
+    """Reads the equations of a line or row, or the number that it states without one."""
+
+    def _equations(self, line: Line, text: str, label: str = "") -> None:
+        """Read the chains of a text, or the number that it states without one."""
+        if not self._chains(line, text, label):
+            self._value(line, text, label)
+
+    def _value(self, line: Line, text: str, label: str = "") -> None:
+        """Add a number that a line states without a relation.
+
+        Examples: "Positions: 786,432", "that is 124M parameters in total".
+        """
+        words, colon, rest = text.replace("\uff1a", ":").rpartition(":")
+        if _KEY.fullmatch(words) and not TOTAL.search(words):
+            return  # an entry of a config
+        columns = _COLUMNS.fullmatch(text) if not colon and len(text) <= LONGEST_ROW else None
+        if columns:
+            words, rest = columns["label"], columns["value"]
+        value, *behind = _CELLS.split(rest.strip()) if columns else [rest]
+        pieces = self._tokens(value)
+        number = alone_in(pieces)
+        if number is not None and (colon or columns or label):
+            inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
+            after = _PRODUCT_BEHIND.search(value)  # "12 blocks:  85.0M   (7.08M × 12)"
+            found = [inside[1] if inside else "", after[1] if after else ""]
+            product = next((how for how in map(self._product, found) if how is not None), None)
+            if product is not None and inside and (times := _TIMES_BEFORE.search(words)):
+                product = _several(product, int(times[1]), number)  # "Router × 3 (1,536 × 28)   129,024"
+            if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
+                product = Side(how)
+            if product is None and (
+                how := self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)
+            ):
+                product = Side(how)
+            sides = [Side(number, loose=pieces[0].kind != "number")]
+            if product is not None:
+                sides.insert(0, product)
+            self._add(line, f"{label} {words}", sides)
+        elif number is not None and not words:
+            self._add(line, "", [Side(number)])
+        elif pieces and pieces[0].number is not None and len(said_in(pieces)) == 1 and not computes(pieces):
+            self._add(line, "", [Side(pieces[0].number)])  # "10,758,528   about 10.8 million" under a drawn line
+        elif TOTAL.search(text) and not BOUND.search(text):
+            numbers = said_in(pieces)
+            if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
+                self._add(line, f"{label} {text}", [Side(numbers[0])])
+
+    def _product(self, text: str) -> Side | None:
+        """Return the arithmetic at the start of a text, or None.
+
+        It is sure if nothing follows it: "1,536 × 28, plus a scalar" is more than its product.
+        """
+        pieces = self._tokens(text) if text else []
+        found = prefix(pieces, self.known)
+        if found is None or not isinstance(found[0], Operation):
+            return None
+        return Side(found[0], sure=numbers_end(pieces) <= found[1])
+
+    def _shapes(self, text: str, number: Number) -> Operation | None:
+        """Return the product of the sizes in "4 x (768, 768)" if it equals the number, else None.
+
+        A shape may describe the weight alone, without its bias.
+        """
+        start = _SHAPE.search(text)
+        if start is None:
+            return None
+        written = _SHAPE.sub(lambda shape: "(" + re.sub(r"\s*,\s*(?=\d)", "*", shape[1]).rstrip(", ") + "*1)", text)
+        pieces = self._tokens(written)
+        found = prefix(pieces, ()) or suffix(pieces, ())
+        if found is None or not isinstance(found[0], Operation):
+            return None
+        value = alone(number, loose=True)
+        return found[0] if value is not None and evaluate(found[0], {}).meets(value) else None
+
+    def _row(self, line: Line) -> None:
+        """Read a table row "| label | product | value |".
+
+        A cell that holds an equation is read like a line.
+        """
+        cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
+        wholes = [self._whole(cell) for cell in cells]
+        numbered = [side for side in wholes if isinstance(side, Number)]
+        for place, cell in enumerate(cells):
+            if wholes[place] is None:
+                wholes[place] = next((how for number in numbered if (how := self._shapes(cell, number))), None)
+        if isinstance(wholes[0], Number) and _WORD.search(cells[0]) and any(wholes[1:]):
+            wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
+        label = next(
+            (cell for cell, side in zip(cells, wholes, strict=True) if side is None and LETTER.search(cell)), ""
+        )
+        before = len(self.statements)
+        for cell in cells:
+            if RELATION.search(cell.lstrip("≈~ ")):
+                self._equations(line, cell, "" if cell == label else label)
+        read = self.statements[before:]
+        place = cells.index(label) if label else 0
+        if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
+            wholes[place] = self._in_label(label, read)
+        if not read or any(isinstance(side, Operation) for side in wholes):
+            self._add_row(line, label, cells, wholes)
+
+    def _in_label(self, label: str, read: Sequence[Statement]) -> Expression | None:
+        """Return the product that a row's label states, or None.
+
+        Args:
+            label: the label of the row.
+            read: the equations in it: "V × d = 30522 × 768" states no number.
+        """
+        if read:
+            last = read[-1].sides[-1]
+            is_product = isinstance(last.expression, Operation) and last.expression.symbols[0] == "*"
+            return last.expression if last.sure and is_product else None
+        if several := _SUM_IN_LABEL.search(label):  # "| Positions (512 × 768) + segments (2 × 768) | 0.4M |"
+            return self._whole(f"{several[1]} + {several[2]}")
+        inside = _IN_LABEL.search(label)
+        return self._whole(inside[1]) if inside else None  # "| Words (30522 × 768) | 23.4M |"
+
+    def _add_row(self, line: Line, label: str, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
+        """Add the statements of a row: its product and value, and perhaps that of all layers."""
+        products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
+        numbers = [
+            place for place, side in enumerate(wholes) if isinstance(side, Number) and not cells[place].endswith("%")
+        ]
+        if not numbers:
+            return
+        if products:
+            self.how = products[0]
+        elif self.how in numbers and len(numbers) > 1:  # a product of one factor
+            products = [self.how]
+            numbers.remove(self.how)
+        sides = {
+            place: Side(side, loose=cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None
+        }
+        behind = [place for place in numbers if products and place > products[0]]
+        value = behind[0] if behind else numbers[0] if products else numbers[-1]
+        row = [*products[:1], value]
+        if products and sides[products[0]].loose:  # "| ≈ 12d² | 7,087,872 |": the number goes first
+            row.reverse()
+        self._add(line, label, [sides[place] for place in row])
+        if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
+            self._add(line, label, [sides[numbers[-1]]])
+
+    def _whole(self, cell: str) -> Expression | None:
+        """Return the expression if a cell is nothing but arithmetic, else None."""
+        pieces = self._tokens(cell.lstrip("≈~ "))
+        if len(pieces) > 2 and pieces[1].kind == "open" and pieces[-1].kind == "close" and alone_in(pieces):
+            return pieces[0].number  # "126,700,032 (~126.70M)"
+        found = prefix(pieces, self.known)
+        return found[0] if found and found[1] == len(pieces) else None
+
+
+def _only_product(statement: Statement) -> Side | None:
+    """Return the product that a chain ends with, if it states no number: "V × d = 30522 × 768"."""
+    last = statement.sides[-1]
+    return last if last.sure and isinstance(last.expression, Operation) and last.expression.symbols[0] == "*" else None
+
+
+def said_in(pieces: Sequence[Token]) -> list[Number]:
+    """Return the numbers among some tokens.
+
+    A number that only rounds the one before is omitted: "108,854,784, about 110M".
+    """
+    found: list[Number] = []
+    for number in (piece.number for piece in pieces if piece.number is not None):
+        near = found and number.rounded and abs(found[-1].value - number.value) * NEAR_ROUNDED <= found[-1].value
+        if not near:
+            found.append(number)
+    return found
+
+
+def alone_in(pieces: Sequence[Token]) -> Number | None:
+    """Return the only number that some tokens state, or None.
+
+    Examples: "≈ 38.6M", "about 124M parameters", "70,553,706,496 (70.55B)".
+    """
+    place = 0
+    while place < len(pieces) and (pieces[place].text in "≈~" or pieces[place].text.lower() in ABOUT):
+        place += 1
+    if place == len(pieces) or pieces[place].number is None:
+        return None
+    depth = 0
+    for piece in pieces[place + 1 :]:
+        if piece.text == "→" and not depth:
+            break
+        depth += (piece.kind == "open") - (piece.kind == "close")
+        if not depth and piece.kind in ("number", "operator", "relation"):
+            return None
+    return pieces[place].number
+
+
+def _several(product: Side, times: int, number: Number) -> Side:
+    """Return a product, taken several times if that is the number."""
+    both = Operation(("*",), (Number(Fraction(times)), product.expression))
+    try:
+        fits = evaluate(both, {}).exact == number.value
+    except Undefined:  # it holds variables
+        return product
+    return product._replace(expression=both) if fits else product
