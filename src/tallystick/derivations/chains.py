@@ -130,6 +130,8 @@ class Chains(Reading):
         """Add the chain that ends here."""
         summed = begin.goes_on and len(begin.sides) > 1  # its result is named by the chain before
         words = begin.goes_on if summed else begin.label
+        if begin.goes_on and len(begin.sides) == 1:
+            words = f"+ {words.strip()}"
         self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
 
     def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:

@@ -7,14 +7,22 @@ from typing import NamedTuple
 
 from tallystick.derivations.arithmetic import Expression
 
+# Labels that say what is counted, not of what: "Parameters: 12 × 7,087,872".
+_COUNT_OF = (
+    r"^\W*(?:#\s*)?(?:model )?param(?:eter)?s?(?: count)?\W*$"
+    r"|^\W*(?:参数量|参数总?数|参数个数|參數量|パラメータ数?|파라미터 ?수|параметр(?:ов|ы)|число параметров|parameteranzahl|anzahl (?:der )?parameter|nombre de paramètres|número de par[âá]metros)\W*$"
+)
+COUNT_OF = re.compile(_COUNT_OF, re.IGNORECASE)
+
 # Words for a total, in the supported languages.
 TOTAL = re.compile(
     r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total|toplam\w*|jumlah|totaal|łącznie|celkem|tổng)\b"
     r"|\b(?:(?:whole|entire) (?:model|network)|modelo (?:inteiro|completo|entero)|modèle (?:entier|complet)|ganzes? modell|вся модель)\b|整个模型|モデル全体"
+    r"|\ball (?:the )?(?:model )?param(?:eter)?s?\b"
     r"|(?<![^\W_])(?:n|num|number)_(?:of_)?param(?:eter)?s?\b|param(?:eter)?s?_(?:count|quantity|num(?:ber)?)\b"
-    r"|^\W*(?:#\s*)?(?:model )?param(?:eter)?s?(?: count)?\W*$|总的参数"
-    r"|^\W*(?:参数量|参数总?数|参数个数|參數量|パラメータ数?|파라미터 ?수|параметр(?:ов|ы)|число параметров|parameteranzahl|anzahl (?:der )?parameter|nombre de paramètres|número de par[âá]metros)\W*$"
-    r"|\b(?:итого|всего|сумма|в сумме)\b|总计|总共|总和|总数|总参数|总量|合计|共计|總計|總共|總和|總數|總參數|總量|合計|総計|総数|総和|総パラメータ"
+    r"|总的参数|"
+    + _COUNT_OF
+    + r"|\b(?:итого|всего|сумма|в сумме)\b|总计|总共|总和|总数|总参数|总量|合计|共计|總計|總共|總和|總數|總參數|總量|合計|総計|総数|総和|総パラメータ"
     r"|총합|총계|합계|전체|총\s|加起来|加在一起|全部相加|足し合わせ|합하면|더하면",
     re.IGNORECASE,
 )

@@ -33,6 +33,7 @@ LONGEST_RUN = 12  # parts of one addend listed below it
 MOST_APART = 6  # lines from one addend to the next above a drawn line
 LEAST_ADDENDS = 3
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
+LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
 
 TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")  # "× 12 layers"
@@ -64,6 +65,8 @@ class Implied:
             judged: whether it calls itself a total, and so must add all lines.
         """
         above = self.so_far.summed(claim.written)
+        if len(above) == 2 and claim.stated < LEAST_PAIR and not judged:
+            above = []
         fits = bool(above)
         above = above or self._meant(statement, judged=judged)
         sums = self.so_far.sum(above)

@@ -13,7 +13,7 @@ from tallystick.answers.check.labels import KINDS, layers_of, tags_of
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, names_in, symbolic
 from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate
-from tallystick.derivations.statements import SIZE, TOTAL, Statement
+from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
 _WITH = re.compile(
     r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
@@ -49,7 +49,7 @@ def whole(judge: Judge) -> int | None:
     sections = {
         place for place, claim in found.items() if claim.match and claim.match.component and not _near(judge, claim)
     }
-    if len(sections) > 1:  # "total" of the embeddings, and of a layer's attention
+    if len(sections) > 1 or any(_has_larger(judge, place) for place in sections):  # "total" of the embeddings, and of a layer's attention
         found = {place: claim for place, claim in found.items() if place not in sections}
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
@@ -60,7 +60,9 @@ def whole(judge: Judge) -> int | None:
         )
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
-        if not any(_is_stated(claim) for claim in found.values()):
+        if not named:  # a sum without a name is the whole if nothing is counted after it
+            found = {place: claim for place, claim in found.items() if not _goes_on(judge, place)}
+        if not any(map(_is_stated, found.values())):
             return None  # only formulas
         return max(named or list(found), key=lambda place: (found[place].stated, place))
     total = judge.quantities.total
@@ -177,10 +179,32 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
     about = _about(statement)
     if is_total(statement):
         return _says_total(judge, statement, claim, about)
-    if "one" in about:
+    if "one" in about or (judge.quantities is not None and _is_stack(claim)):
         return False
+    if statement.label.startswith("+") and _near(judge, claim):
+        return True  # "= 85M + embeddings = 110M" adds to what precedes it
     layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", from the total of one layer
     return (place in collected and (_adds(claim) or layers)) or (_adds(claim) and _near(judge, claim))
+
+
+def _goes_on(judge: Judge, place: int) -> bool:
+    """Return whether a later statement computes other parameters, from no earlier number."""
+    later = zip(judge.derivation.statements[place + 1 :], judge.claims[place + 1 :], strict=True)
+    return any(
+        one and one.expression and one.adds and one.stated >= LEAST_REFERENCE and not one.used and not measures(line)
+        for line, one in later
+    )
+
+
+def _has_larger(judge: Judge, place: int) -> bool:
+    """Return whether a later statement counts more parameters, and no sum uses it."""
+    size = judge.so_far.at(place).stated
+    return any(one and one.adds and not one.used and one.stated > size for one in judge.claims[place + 1 :])
+
+
+def _is_stack(claim: Claim) -> bool:
+    """Return whether a claim is exactly all layers of the model, without what is around them."""
+    return claim.match is not None and claim.match.tags == {"block"} and not claim.match.one_layer
 
 
 def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozenset[str]) -> bool:
@@ -191,6 +215,8 @@ def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozens
     if SIZE.search(_words(statement).partition("(")[0]):
         return False
     around = tags_of(statement.heading) or tags_of(statement.section)
+    if COUNT_OF.search(statement.label) and not _near(judge, claim) and (around - KINDS or _is_matrix(claim)):
+        return False  # "Parameters: 768 × 3072" of the MLP above
     part = not about and not _near(judge, claim) and around - KINDS
     if (part or ("block" in about and _counts_embeddings(judge, claim))) and not _adds(claim):
         return False
