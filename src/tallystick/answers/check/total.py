@@ -49,7 +49,9 @@ def whole(judge: Judge) -> int | None:
     sections = {
         place for place, claim in found.items() if claim.match and claim.match.component and not _near(judge, claim)
     }
-    if len(sections) > 1 or any(_has_larger(judge, place) for place in sections):  # "total" of the embeddings, and of a layer's attention
+    if len(sections) > 1 or any(
+        _has_larger(judge, place) for place in sections
+    ):  # "total" of the embeddings, and of a layer's attention
         found = {place: claim for place, claim in found.items() if place not in sections}
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
@@ -203,8 +205,10 @@ def _has_larger(judge: Judge, place: int) -> bool:
 
 
 def _is_stack(claim: Claim) -> bool:
-    """Return whether a claim is exactly all layers of the model, without what is around them."""
-    return claim.match is not None and claim.match.tags == {"block"} and not claim.match.one_layer
+    """Return whether a claim is all layers of the model, without what is around them."""
+    found = claim.match
+    stack = found is not None and "block" in found.tags and not found.one_layer
+    return stack and found is not None and found.component <= {"attention", "mlp", "block"}
 
 
 def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozenset[str]) -> bool:

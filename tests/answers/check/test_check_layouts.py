@@ -1,0 +1,127 @@
+"""Layouts of hand counts: rows with equations, web pages, subtotals, and whose total it is."""
+
+import pytest
+
+import tallystick
+
+
+def check(text, against=None):
+    return tallystick.check(f"Sizes: 2 × 3 = 6\n\n{text}\n", against=against)
+
+
+def judged(text):
+    """Each product of 1,000 or more, and whether it is right."""
+    return [(equation.right, equation.correct) for equation in check(text).equations if equation.right >= 1000]
+
+
+PRODUCT = 512 * 2048
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ("| Words: V × d = 30000 × 512 | here | {} |", 30000 * 512),
+        ("| Positions (256 × 512) + segments (2 × 512) | here | {} |", 258 * 512),
+        ("| W_q | 512 | 8 × 64 = 512 | 512 × 2048 | {} |", PRODUCT),
+        ("| MLP (d_ff = 2048) | 512 × 2048 | {} |", PRODUCT),
+        ("<tr><td>MLP</td> <td>512 × 2048</td><td>{}</td></tr>", PRODUCT),
+        ("<M>{{String.raw`512 \\times 2048 = {}`}}</M> of <em>all</em>{{' '}}", PRODUCT),
+        ("C × 4C = 512 × 2048\n\nup: C × 4C = {}", PRODUCT),
+        ("d_model × d_ff = 512 × 2048\n\nup: d_model × d_ff = {}", PRODUCT),
+        ("$T_{{\\max}} = 2048$\n\npositions: T_max × 512 = {}", PRODUCT),
+        ("shared × 512 × 2048 = {} weights", PRODUCT),
+        ("512 × (1024 wide queries + 1024 wide keys) = {}", PRODUCT),
+    ],
+)
+def test_a_number_is_judged_by_the_product_next_to_it(row, found):
+    right, slip = f"{found:,}", str(found)
+    swapped = int(slip[:1] + slip[2] + slip[1] + slip[3:])
+    assert (found, True) in judged(row.format(right))
+    assert (swapped, False) in judged(row.format(f"{swapped:,}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("Scores: 2048 × 4096 × 4096 = 34M operations", 2048 * 4096 * 4096),
+        ("Table: 30,000 × 512 ≈ 15.4B", 30_000 * 512),
+        ("Table: 30,000 × 512 ≈ 15.4K", 30_000 * 512),
+    ],
+)
+def test_a_letter_of_the_wrong_size_is_wrong(text, right):
+    assert [equation.should_be for equation in check(text).equations if not equation.correct] == [right]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Cost: 1.1 + 5.9 = 7 TFLOPs",
+        "Cost: 1.1 + 5.9 = 7T",
+        "Table: 30,000 × 512 = 15.4 (in millions)",
+        "12 layers × 768 dims ≈ 117M parameters",
+        "W × 512 × 512 = 1,048,576",  # W may be 4
+        "new × 48 × 100 = 9,999,999",
+    ],
+)
+def test_an_omitted_letter_is_no_slip(text):
+    assert all(equation.correct for equation in check(text).equations)
+
+
+BLOCK = "norms 2 × 2 × 512 = 2,048; attention 4 × 512 × 512 = 1,048,576; MLP 8 × 512 × 512 = 2,097,152"
+
+
+@pytest.mark.parametrize("word", ["Subtotal", "Sub-total", "小计", "소계", "Zwischensumme", "Sous-total"])
+def test_a_subtotal_that_ends_a_line_sums_the_line(word):
+    for number, right in (("3{,}147{,}776", True), ("3{,}174{,}776", False)):
+        last = check(
+            f"Words: $30{{,}}000 \\times 512 = 15{{,}}360{{,}}000$.\n3. Per block: {BLOCK}. {word} ${number}$."
+        )
+        assert [last.equations[-1].left, last.equations[-1].correct] == [3_147_776, right]
+
+
+# -- whose total it is ----------------------------------------------------------------------------
+
+WORDS, POSITIONS, BLOCKS = "50257 × 768 = 38,597,376", "1024 × 768 = 786,432", "12 × 7,087,872 = 85,054,464"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"**(1) Tables**\n\n- Words: {WORDS}\n- Positions: {POSITIONS}\n- Total: 39,383,808\n\n12 blocks: {BLOCKS}",
+        f"Words: {WORDS}\n\n**All 12 blocks:** {BLOCKS}",
+        "| part | formula | weights |\n|-|-|-|\n| attention | 4 × 768² | 2,359,296 |\n| MLP | 8 × 768² | 4,718,592 |\n"
+        "| **One block** | | **7,077,888** |\n\n× 12 layers = 84,934,656, as printed.",
+        "Plain MLP (two matrices):\n  Parameters: 768 × 3072 + 3072 × 768 = 4.7M",
+    ],
+)
+def test_a_part_of_a_model_is_not_its_total(text):
+    assert check(text, "gpt2").total_claimed is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 512 × 2048 = 1,048,576\nb: 512 × 2048 = 1,048,576\nThat is a + b = 2,097,152 weights; gated it is\n"
+        "c: 512 × 512 = 262,144",
+        "## Projection\n\nParameters: 768 × 384 = 294,912",
+        "Number of them\n\n**LayerNorm (2,048)**\n* before: 1,024 (scale: 512 + shift: 512)\n\n**Last LayerNorm: 1,024**",
+    ],
+)
+def test_a_sum_of_some_matrices_is_no_total_of_a_model(text):
+    assert check(text).total_claimed is None
+
+
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [
+        (
+            "| tensors | shape | count |\n|-|-|-|\n| up | 768×3072 | 2,359,296 |\n| down | 3072×768 | 2,359,296 |\n"
+            "| **Hidden matrices in total H** | 2 | 4,718,592 |\n| embed | 30000×768 | 23,040,000 |\n"
+            "| **All parameters P = H + A** | | ≈27,758,592 |",
+            27_758_592,
+        ),
+        ("**Total per layer = 7M | × 12 layers = 85M + embeddings = 124M (small)**", 124_000_000),
+    ],
+)
+def test_the_whole_is_found_next_to_its_parts(text, total):
+    assert check(text, "gpt2" if total == 124_000_000 else None).total_claimed == total
