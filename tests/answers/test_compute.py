@@ -3,6 +3,7 @@ backward.
 """
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -222,6 +223,14 @@ def test_gpt2_by_hand():
         "head": 2 * tokens * 50257 * d,
     }
     assert answer.training_flops == 3 * sum(parts.values())
+
+
+def test_gophers_queries_meet_keys_and_relative_positions():
+    """Dai et al. 2019: a product as large as that with the keys. The biases u and v are added."""
+    answer = tallystick.compute("gopher-44m", sequence=512)
+    scores = {line.what.split(": ")[-1]: line.forward_flops for line in answer.lines if line.part == "attention_scores"}
+    assert scores["queries with relative positions"] == scores["queries with keys"]
+    assert not any(re.search(r"attention\.[uv]\b", line.what) for line in answer.lines)
 
 
 def test_tying_saves_no_operation():

@@ -41,7 +41,7 @@ UNITS = {
     "params": 1, "K params": 1e3, "M params": 1e6, "B params": 1e9, "T params": 1e12,
     "bytes": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
     "tokens": 1, "requests": 1, "layers": 1, "x": 1, "%": 0.01,
-    "FLOP": 1, "MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12, "PFLOP": 1e15, "EFLOP": 1e18, "ZFLOP": 1e21,
+    "FLOP": 1, "MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12, "PFLOP": 1e15, "EFLOP": 1e18, "ZFLOP": 1e21, "YFLOP": 1e24,
     "GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s-days": 1e15 * 86400, "hours": 3600, "K hours": 3.6e6, "M hours": 3.6e9,
     "days": 86400, "bits a weight": 1, "GB/s": 1e9, "KB": 1e3,
 }  # fmt: skip
@@ -106,7 +106,7 @@ def _figure(place, row):
 
 def value_of(command, expression):
     """Return the value of an expression over the JSON that a command gives."""
-    return eval(expression, {"__builtins__": {}, "max": max}, vars(answer(command)))
+    return eval(expression, {"__builtins__": {"sum": sum}}, vars(answer(command)))
 
 
 @cache

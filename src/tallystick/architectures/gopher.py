@@ -29,7 +29,7 @@ def gopher(c: Config) -> nn.Model:
     block = nn.Module(
         attention_norm=nn.RMSNorm(d),
         attention=nn.Attention(
-            nn.Heads(c.n_heads, c.n_heads, c.kv_size, rotary=0),
+            nn.Heads(c.n_heads, c.n_heads, c.kv_size, rotary=0, relative=True),
             q_proj=nn.Linear(d, heads, bias=False),
             k_proj=nn.Linear(d, heads, bias=False),
             v_proj=nn.Linear(d, heads, bias=False),

@@ -59,6 +59,7 @@ class Heads(NamedTuple):
     indexer: Indexer | None = None
     compressor: Compressor | None = None
     ahead: int = 0  # prompt positions that the model itself prepends to each sequence
+    relative: bool = False  # queries are also multiplied with projected relative positions (Dai et al. 2019)
 
     @property
     def value_size(self) -> int:

@@ -57,8 +57,8 @@ _CROSS = re.compile(r"(^|\.)(cross_?att\w*|encoder_attn)\.")
 # Embeddings that are added to the attention values.
 _BY_ROW = re.compile(r"(^|\.)value_embed")
 
-# Tensors with several axes that are multiplied elementwise, not in a matrix product.
-_BY_ELEMENT = re.compile(r"(^|\.)(A_log|D|time_mix_\w+|\w+_l2_clip\.scale)$")
+# Tensors with several axes that are added or multiplied elementwise, not in a matrix product.
+_BY_ELEMENT = re.compile(r"(^|\.)(A_log|D|time_mix_\w+|\w+_l2_clip\.scale|attention\.[uv])$")
 
 
 @dataclass(frozen=True)
@@ -358,6 +358,7 @@ def _attention(one: Attending, how: Running, learning: _Learning, batch: int, se
         factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {positions}"
         for part, what, size in (
             ("attention_scores", "queries with keys", int(heads.size)),
+            *([("attention_scores", "queries with relative positions", int(heads.size))] if heads.relative else []),
             ("attention_values", "attention weights with values", int(heads.value_size)),
         ):
             yield Product(
@@ -442,7 +443,7 @@ def _notes(
     if any(window < sequence for window in windows):
         yield "scores outside the window are computed, then masked; needed_flops leaves them out"
     if learning.frozen:
-        yield "frozen weights: frozen weights: gradients are counted from the first trained tensor on (accurate to one layer)"
+        yield "frozen weights: gradients are counted from the first trained tensor on (accurate to one layer)"
 
 
 def _rules_of_thumb(ledger: Ledger, answer: Compute) -> Iterator[Approximation]:
