@@ -44,7 +44,7 @@ def serve(
     num_gpu_blocks_override: int | None = None,
     max_mamba_cache_size: int | None = None,
     cpu_offload_gb: float = 0,
-    gpu_layers: int | None = None,
+    gpu_layers: int | str | None = None,
     cpu_moe_layers: int | None = None,
     speculative: str | None = None,
     draft: Any = None,
@@ -87,7 +87,8 @@ def serve(
         num_gpu_blocks_override: pages of the pool, whatever the memory (vLLM).
         max_mamba_cache_size: slots of recurrent states (SGLang).
         cpu_offload_gb: GiB of the weights that stay in the host's memory.
-        gpu_layers: layers on the device, the head included (llama.cpp); None is all.
+        gpu_layers: layers on the device, the head included (llama.cpp); None is all, ``"auto"`` as
+            many as fit, by llama.cpp's ``--fit``.
         cpu_moe_layers: first layers whose experts stay in the host's memory (llama.cpp).
         speculative: method of speculative decoding: ``"mtp"``, ``"eagle"``, ``"eagle3"``,
             ``"draft_model"`` or ``"ngram"``.

@@ -12,6 +12,7 @@ from tallystick.cli.options import (
     add_part,
     add_source,
     device_given,
+    layers,
     ledger_of,
     length,
     share,
@@ -52,6 +53,7 @@ def add(commands: Any) -> None:
         metavar="SHARE",
         help="share for the engine, such as 0.9 (with --engine)",
     )
+    add("--gpu-layers", "--ngl", type=layers, metavar="N", help="layers on the device, or auto (with llama.cpp)")
     add("--input", dest="input_tokens", metavar="N", help="input tokens of a request (with --engine)")
     add("--output", dest="output_tokens", metavar="N", help="output tokens of a request (with --engine)")
     add_exit_code(command, "it does not fit", default=True)
@@ -97,7 +99,7 @@ def _for_engine(options: argparse.Namespace) -> dict[str, Any]:
     Raises:
         BadInput: for an option of an engine without one, and for one of a run that no engine has.
     """
-    names = ("engine_version", "quantization", "gpu_memory_utilization", "input_tokens", "output_tokens")
+    names = ("engine_version", "quantization", "gpu_memory_utilization", "gpu_layers", "input_tokens", "output_tokens")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.engine is None:
         for name in given:

@@ -127,6 +127,11 @@ def whole(text: str) -> int:
     return number
 
 
+def layers(text: str) -> int | str:
+    """Read a number of layers, or auto: as many as fit."""
+    return "auto" if text.lower() == "auto" else whole(text)
+
+
 def length(text: str) -> int:
     """Parse tokens such as ``8192``, or ``8k``, which is 8 × 1,024."""
     number, thousands = text.strip().lower().removesuffix("k"), text.strip().lower().endswith("k")

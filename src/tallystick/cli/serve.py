@@ -14,6 +14,7 @@ from tallystick.cli.options import (
     add_part,
     add_source,
     device_given,
+    layers,
     length,
     settings_of,
     share,
@@ -67,7 +68,7 @@ def add(commands: Any) -> None:
     add("--dtype", help="dtype of weights and activations (default: the checkpoint's; float32 is halved)")
     add("--quantization", metavar="NAME", help="such as fp8, awq or bitsandbytes; a GGUF file type, such as q4_k_m")
     add("--kv-cache-dtype", help="dtype of the KV cache: auto (default), fp8, bfloat16; of llama.cpp f16, q8_0, q4_0")
-    add("--gpu-layers", "-ngl", type=whole, metavar="N", help="layers on the device, the head included (llama.cpp)")
+    add("--gpu-layers", "--ngl", "-ngl", type=layers, metavar="N", help="layers on the device, or auto (llama.cpp)")
     add("--block-size", type=whole, metavar="N", help="tokens of a KV cache page (default: the engine's)")
     add("--enforce-eager", action="store_true", help="capture no CUDA graphs; of llama.cpp, use no FlashAttention")
     add(

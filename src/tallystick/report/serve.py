@@ -80,6 +80,8 @@ def _sizes(answer: Serve) -> Table:
         size = getattr(answer, part)
         what = part.removesuffix("_bytes").replace("_", " ").replace("kv", "KV").replace("other", "outside of torch")
         rows.append([what, exact(size), giga(size, binary=True, places=2)])
+    if answer.engine == "llama.cpp":
+        rows.append(["in the host's memory", exact(answer.host_bytes), giga(answer.host_bytes, binary=True, places=2)])
     return Table(columns, rows)
 
 

@@ -88,6 +88,8 @@ class Settings(NamedTuple):
     offload: int = 0  # bytes of the weights that stay in the host's memory
     layers_on_device: int | None = None  # llama.cpp's -ngl
     experts_on_host: int = 0  # llama.cpp's --n-cpu-moe: of so many of the first layers
+    layers_fitted: bool = False  # llama.cpp chooses the layers that fit: --gpu-layers auto
+    length_fitted: bool = False  # and a shorter context
     free: int | None = None  # bytes free on the device before the engine starts
     tokens: int | None = None  # most tokens of the pool: SGLang's --max-total-tokens
     blocks: int | None = None  # pages of the pool: vLLM's --num-gpu-blocks-override
@@ -101,6 +103,7 @@ class Card(NamedTuple):
 
     name: str
     memory: int  # bytes, by its driver
+    reserved: int = 0  # bytes of it that the driver keeps for each process
 
 
 class LogLine(NamedTuple):
@@ -128,6 +131,7 @@ class Served(NamedTuple):
     longest: int = 0  # tokens of the longest request that the pool holds
     limits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    host: int = 0  # bytes of weights and KV cache in the host's memory
 
 
 class Engine(Protocol):

@@ -8,6 +8,7 @@ from tallystick.answers.workload import positive
 from tallystick.errors import BadInput, quoted, shown
 
 MOST_LAYERS = 1_000_000
+AUTO = "auto"  # as many layers as fit
 MOST_SLOTS = 10_000
 METHODS = ("mtp", "eagle", "eagle3", "draft_model", "ngram")
 _WHOLE = (
@@ -41,7 +42,7 @@ class Options:
     num_gpu_blocks_override: int | None = None
     max_mamba_cache_size: int | None = None
     cpu_offload_gb: float = 0
-    gpu_layers: int | None = None
+    gpu_layers: int | str | None = None
     cpu_moe_layers: int | None = None
     speculative: str | None = None
     draft_tokens: int | None = None
@@ -54,7 +55,8 @@ class Options:
         for name in _WHOLE:
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
-        _within("gpu_layers", self.gpu_layers, MOST_LAYERS, "layers, such as 20")
+        if self.gpu_layers != AUTO:
+            _within("gpu_layers", self.gpu_layers, MOST_LAYERS, f"layers, such as 20, or {AUTO}")
         _within("cpu_moe_layers", self.cpu_moe_layers, MOST_LAYERS, "layers, such as 20")
         _within("max_loras", self.max_loras, MOST_SLOTS, "adapters, such as 4")
         share = self.gpu_memory_utilization

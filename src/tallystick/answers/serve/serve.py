@@ -12,7 +12,7 @@ from tallystick.answers.memory.gguf_rules import FILE_TYPES
 from tallystick.answers.memory.model_states import TRAINED, is_packed
 from tallystick.answers.memory.number_formats import PACKED, format_named
 from tallystick.answers.serve.changes import Change, changes
-from tallystick.answers.serve.options import Options
+from tallystick.answers.serve.options import AUTO, Options
 from tallystick.answers.serve.placement import placed
 from tallystick.answers.serve.ranks import refusal
 from tallystick.answers.serve.speed import OUTPUT, PROMPT, Placed, Speed, speed_of
@@ -89,6 +89,7 @@ class Serve(Displayed):
     draft_bytes: int = 0  # of speculative decoding, in `weights_bytes`
     adapters_bytes: int = 0  # slots for LoRA adapters
     experts_bytes: int = 0  # routed experts, in `weights_bytes`
+    host_bytes: int = 0  # weights and KV cache of llama.cpp in the host's memory
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick serve``. Keys are a contract: added, never renamed."""
@@ -117,6 +118,7 @@ class Serve(Displayed):
             "draft_bytes": self.draft_bytes,
             "adapters_bytes": self.adapters_bytes,
             "experts_bytes": self.experts_bytes,
+            "host_bytes": self.host_bytes,
         }
 
 
@@ -171,7 +173,7 @@ class _Plan:
             )
             raise BadInput(f"{ledger.source} {why}", code="unsupported")
         self.ledger, self.engine, self.device, self.draft = ledger, engine, device, draft
-        self.card = Card(device.name, device.memory)
+        self.card = Card(device.name, device.memory, device.context)
         engine.release_of(asked.engine_version)
 
     def answer(self, asked: Options) -> Serve:
@@ -249,6 +251,7 @@ class _Plan:
             draft_bytes=draft.weights if draft is not None else 0,
             adapters_bytes=ranks[0].adapters if ranks else 0,
             experts_bytes=ranks[0].routed if ranks else 0,
+            host_bytes=served.host,
         )
 
     def _refused(self, asked: Options, error: str, notes: list[str]) -> Serve:
@@ -325,7 +328,9 @@ class _Plan:
             hybrid=asked.hybrid_kv_cache,
             kv_bytes=asked.kv_cache_memory_bytes,
             offload=int(asked.cpu_offload_gb * GIB),
-            layers_on_device=asked.gpu_layers,
+            layers_on_device=asked.gpu_layers if isinstance(asked.gpu_layers, int) else None,
+            layers_fitted=asked.gpu_layers == AUTO,
+            length_fitted=asked.gpu_layers == AUTO and asked.max_model_len is None,
             experts_on_host=asked.cpu_moe_layers or 0,
             free=asked.free_memory,
             tokens=asked.max_total_tokens,

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from tallystick.errors import BadInput
 from tallystick.runtimes.engines import MIB, Card, LogLine, Rank, Served, Settings
 from tallystick.runtimes.llama_cpp.buffers import Buffers, cells
+from tallystick.runtimes.llama_cpp.fitting import MARGIN, fitted
 
+FIT = "common/fit.cpp"
 MODEL, CACHE, CONTEXT = "src/llama-model.cpp", "src/llama-kv-cache.cpp", "src/llama-context.cpp"
 BUILD = "b6500"
 # Bytes of a cached element. A block of 32 elements has a scale, and some formats a minimum
@@ -47,6 +49,7 @@ class LlamaCpp:
                 code="unsupported",
             )
         (rank,) = ranks
+        settings = _fitted(rank, settings, card)
         buffers = Buffers(rank, settings)
         lines = _lines(buffers, settings)
         error = ""
@@ -66,19 +69,28 @@ class LlamaCpp:
                 "max_num_seqs": buffers.requests,
                 "max_num_batched_tokens": buffers.step,
                 "gpu_layers": buffers.layers,
+                **({"cpu_moe_layers": settings.experts_on_host} if settings.experts_on_host else {}),
+                **({"max_model_len": buffers.context} if settings.length_fitted else {}),
             },
             lines=(*lines, LogLine(error, "", "ggml/src/ggml-backend.cpp")) if error else lines,
             error=error,
             longest=_longest(rank, settings, card, buffers) if error else buffers.context,
             limits=(f"n_ctx: {buffers.context:,} tokens, shared by all slots ({buffers.requests})",),
             notes=_notes(buffers, settings),
+            host=buffers.host,
         )
 
     def per_request(self, ranks: Sequence[Rank], settings: Settings, card: Card, tokens: int) -> float:
         """Return how many requests of this length the context holds, up to the slots."""
         (rank,) = ranks
-        buffers = Buffers(rank, settings)
+        buffers = Buffers(rank, _fitted(rank, settings, card))
         return min(buffers.requests, buffers.context // tokens)
+
+
+def _fitted(rank: Rank, settings: Settings, card: Card) -> Settings:
+    """Return the settings, with what ``--fit`` chooses if it is asked for."""
+    free = settings.free or card.memory - card.reserved
+    return fitted(rank, settings, free) if settings.layers_fitted else settings
 
 
 def _lines(buffers: Buffers, settings: Settings) -> tuple[LogLine, ...]:
@@ -87,7 +99,10 @@ def _lines(buffers: Buffers, settings: Settings) -> tuple[LogLine, ...]:
         ("load_tensors:   CPU_Mapped model buffer size = {}", buffers.host_weights, "token embedding and layers kept"),
         ("load_tensors:        CUDA0 model buffer size = {}", buffers.weights, f"{buffers.layers} layers and the head"),
     ]
-    lines = [LogLine(text.format(_mib(size)), f"{what}: {size:,} B", MODEL) for text, size, what in loaded if size]
+    count = len(buffers.rank.layers) + 1
+    offloaded = f"load_tensors: offloaded {buffers.layers}/{count} layers to GPU"
+    lines = [LogLine(offloaded, "the layers and the head", f"{MODEL}; {FIT}" if settings.layers_fitted else MODEL)]
+    lines += [LogLine(text.format(_mib(size)), f"{what}: {size:,} B", MODEL) for text, size, what in loaded if size]
     lines.append(
         LogLine(
             f"llama_context:  CUDA_Host  output buffer size = {_mib(buffers.output)}",
@@ -142,7 +157,14 @@ def _notes(buffers: Buffers, settings: Settings) -> tuple[str, ...]:
     notes = []
     if settings.version is None:
         notes.append(f"assumed a CUDA build of about {BUILD}; later builds reserve other compute buffers")
-    notes.append("the CUDA context and what --fit would change are not counted")
+    if settings.layers_fitted:
+        notes.append(f"--gpu-layers auto leaves {MARGIN // MIB:,} MiB of the device free, as builds since b7400 do")
+    else:
+        notes.append("the CUDA context and what --fit would change are not counted")
+    if buffers.first or settings.experts_on_host:
+        notes.append(
+            f"{buffers.host:,} B are in the host's memory, which is slower: the bounds on speed leave that out"
+        )
     if settings.speculative and settings.speculative != "ngram":
         notes.append("a draft model has a context and buffers of its own, which are not counted")
     return tuple(notes)

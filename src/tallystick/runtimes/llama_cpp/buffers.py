@@ -47,6 +47,10 @@ class Buffers:
         count = len(rank.layers)
         asked = count + 1 if settings.layers_on_device is None else settings.layers_on_device
         self.layers = min(asked, count + 1)  # the head is the last of them
+        # Builds that choose the layers by themselves put the head first (i_gpu_start in
+        # src/llama-model.cpp).
+        self.has_head = self.layers > count or (settings.layers_fitted and self.layers > 0)
+        self.first = count - min(self.layers - (1 if settings.layers_fitted and self.layers else 0), count)
         self.experts_on_host = settings.experts_on_host
         self._weights()
         self.parts = tuple(self._caches(settings))
@@ -60,6 +64,11 @@ class Buffers:
     def cache(self) -> int:
         """KV cache on the device."""
         return sum(part.bytes for part in self.parts if part.where != "CPU")
+
+    @property
+    def host(self) -> int:
+        """Weights and KV cache in the host's memory."""
+        return self.host_weights + sum(part.bytes for part in self.parts if part.where == "CPU")
 
     @property
     def device(self) -> int:
@@ -78,9 +87,7 @@ class Buffers:
 
     def _weights(self) -> None:
         """Split the weights: the last layers are on the device, the token embedding never is."""
-        kept = min(self.layers, len(self.rank.layers))
-        first = len(self.rank.layers) - kept
-        head = self.rank.head if self.layers > len(self.rank.layers) else 0
+        first, head = self.first, self.rank.head if self.has_head else 0
         self.weights = sum(self.rank.layers[first:]) + head
         self.host_weights = sum(self.rank.layers[:first]) + self.rank.embedding
         self.host_weights += 0 if head or self.rank.tied else self.rank.head
@@ -90,7 +97,7 @@ class Buffers:
 
     def _caches(self, settings: Settings) -> list[Part]:
         found: dict[tuple[str, int], list[int]] = {}
-        first = len(self.rank.layers) - min(self.layers, len(self.rank.layers))
+        first = self.first
         for one in self.rank.attending:
             for number in range(int(one.start), int(one.start) + int(one.layers)):
                 window = next(iter(one._replace(start=number, layers=1).windows()))
@@ -111,11 +118,15 @@ class Buffers:
         return min(cells(int(window) * self.requests + self.step), self.context)
 
     def _states(self) -> int:
-        """Return the bytes of recurrent states, all in float32 (src/llama-memory-recurrent.cpp)."""
+        """Return the bytes of recurrent states, all in float32 (src/llama-memory-recurrent.cpp).
+
+        They are where their layer is.
+        """
         total = 0
         for run in self.rank.recurring:
             inputs = int(run.keeps.inputs) * (self.rank.kernel - 1) // self.rank.kernel
-            total += int(run.layers) * (inputs + int(run.keeps.state))
+            layers = max(int(run.start) + int(run.layers) - max(int(run.start), self.first), 0)
+            total += layers * (inputs + int(run.keeps.state))
         return total * FLOAT * self.requests
 
     def _compute(self) -> tuple[int, str]:
