@@ -14,8 +14,8 @@ import { begin as beginStories, showStory } from "./stories.js";
 
 const at = (id) => document.getElementById(id);
 const ALWAYS = ["count", "strip", "formula", "ties", "memory", "compute"];
-const LATER = ["fit", "devices", "serve"]; // these take longer, and are asked for when nothing moves
-const NAMES = ["count", "strip", "formula", "ties", "memory", ...LATER, "compute", "compare", "reconcile", "check"];
+const LATER = ["fit", "serve", "devices"]; // these take longer, and are asked for when nothing moves
+const NAMES = ["count", "strip", "formula", "ties", "memory", "fit", "devices", "serve", "compute", "compare", "reconcile", "check"];
 const PAUSE = 150; // milliseconds without a change, until LATER are asked for
 const NARROWEST = 280, WIDEST = 1100; // pixels of a picture
 const LONGEST_ADDRESS = 200; // characters, in a picture
@@ -54,11 +54,11 @@ async function refreshLater() {
   }
   if (!wanted.length || !at("error").hidden) return;
   await new Promise((done) => { wake = done; setTimeout(done, PAUSE); });
-  if (again) return;
-  const reply = await ask(request(wanted, width()));
-  if (again) return;
-  if (reply.error) complain(reply.error);
-  else put(reply, wanted);
+  for (const name of wanted) { // one by one: the list of devices takes longest
+    if (again) return;
+    const reply = await ask(request([name], width()));
+    if (!again) put(reply.error ? { [name]: reply } : reply, [name]);
+  }
 }
 
 const width = () => Math.max(NARROWEST, Math.min(WIDEST, Math.floor(at("count").clientWidth)));

@@ -13,7 +13,7 @@ const at = (id) => document.getElementById(id);
 
 // The answers that the fields ask for.
 export function slow() {
-  const asked = { fit: state.run.device, devices: state.devices, serve: state.serve.engine };
+  const asked = { fit: state.run.device, serve: state.serve.engine, devices: state.devices };
   return Object.keys(asked).filter((name) => asked[name]);
 }
 
