@@ -27,6 +27,7 @@ pytestmark = [
 ]
 
 DESK, PHONE = {"width": 960, "height": 600}, {"width": 390, "height": 780}
+TOUCHED = {"width": 360, "height": 740}  # by fingers
 
 
 def pytest_generate_tests(metafunc):
@@ -63,8 +64,9 @@ def contexts(browser):
     def context(viewport, scheme):
         key = viewport["width"], scheme
         if key not in made:
+            touched = {"has_touch": True, "is_mobile": True} if viewport == TOUCHED else {}
             made[key] = browser.new_context(
-                viewport=viewport, color_scheme=scheme, accept_downloads=True, service_workers="block"
+                viewport=viewport, color_scheme=scheme, accept_downloads=True, service_workers="block", **touched
             )
             made[key].set_default_timeout(15_000)
         return made[key]
@@ -436,6 +438,7 @@ def test_a_config_is_pasted(opened):
     ("text", "words"),
     [
         ("hello", "config.json is not JSON"),
+        (" ", "There is no text to read"),
         ("[" * 90_000, "nested too deeply"),
         ("x" * 1_000_001, "allowed for a config"),
     ],
@@ -683,6 +686,51 @@ def test_axe_finds_nothing(opened, dark, viewport):
         details.evaluate("folded => { folded.open = true; }")
     found = Axe().run(page)["violations"]
     assert [(one["id"], [node["html"][:200] for node in one["nodes"]][:3]) for one in found] == []
+
+
+TOO_SMALL = """() => [...document.querySelectorAll("a, button, input, select, textarea, summary, .button")]
+    .filter((one) => one.offsetParent !== null && !["file", "folder"].includes(one.id))
+    .map((one) => [one.id || one.textContent, one.getBoundingClientRect()])
+    .filter(([, { width, height }]) => width < 44 || height < 44).map(([name]) => name)"""
+
+
+@page_alone
+def test_fingers_find_what_they_touch(opened):
+    page = opened(shared({**EVERYTHING, "serve": {"engine": "vllm"}, "story": "fit"}), viewport=TOUCHED)
+    page.click("#paste")
+    page.evaluate("() => { for (const one of document.querySelectorAll('details')) one.open = true; }")
+    assert page.evaluate("matchMedia('(pointer: coarse)').matches")
+    assert page.evaluate(TOO_SMALL) == []
+
+
+@page_alone
+def test_print_has_the_answers_and_no_controls(opened):
+    page = opened(shared(EVERYTHING))
+    page.emulate_media(media="print")
+    shown = ["#total", "#count", "#formula", "#memory", "#compare", "#reconcile", "#check"]
+    assert [place for place in shown if page.is_hidden(place)] == []
+    hidden = ["#models", "#stories", "#controls", "#run", "#others", "#h-away", "#h-serve", "#texts"]
+    assert [place for place in hidden if page.is_visible(place)] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@page_alone
+def test_a_wide_screen_is_used(opened):
+    page = opened(shared(EVERYTHING), viewport={"width": 2200, "height": 1200})
+    places = {name: page.locator(f"#h-{name}").bounding_box() for name in ("count", "formula", "ties", "memory")}
+    assert places["formula"]["y"] == places["count"]["y"]
+    assert places["formula"]["x"] > places["count"]["x"] + 800
+    assert places["memory"]["x"] + places["memory"]["width"] > 2100
+    assert places["ties"]["y"] > places["count"]["y"]
+
+
+@page_alone
+def test_all_presets_can_be_chosen_from(opened):
+    page = opened("#model=gpt2")
+    page.focus("#name")
+    assert page.input_value("#name") == ""  # so that the list is not only of gpt2's
+    page.focus("#claim")
+    assert page.input_value("#name") == "gpt2"
 
 
 @page_alone

@@ -103,7 +103,7 @@ function show(reply) {
   showStory(at("story"), at("stories"));
   for (const name of NAMES) at(name).classList.toggle("stale", Boolean(whole));
   if (whole) return;
-  answers = {};
+  answers = Object.fromEntries(slow().filter((name) => answers[name]).map((name) => [name, answers[name]])); // until they follow
   put(reply, NAMES.filter((name) => reply[name] || !LATER.includes(name)));
   at("pointed").textContent = at("pointed").dataset.hint; // of the picture before
   at("total").textContent = at("count").querySelector("p").textContent;
@@ -222,7 +222,7 @@ function changed() {
 function listen() {
   const submit = (id, act) => at(id).addEventListener("submit", (event) => { event.preventDefault(); act(); });
   const click = (id, act) => at(id).addEventListener("click", act);
-  submit("models", () => choose({ name: at("name").value.trim() }));
+  submit("models", () => (at("name").value.trim() ? choose({ name: at("name").value.trim() }) : refresh()));
   submit("pasting", () => {
     try {
       choose(pasted(at("config").value, start));
@@ -230,6 +230,11 @@ function listen() {
       complain(error.message);
     }
   });
+  at("name").addEventListener("focus", () => { // an empty field lists all presets
+    at("name").placeholder = at("name").value;
+    at("name").value = "";
+  });
+  at("name").addEventListener("blur", () => { at("name").value ||= nameOf(state.model); });
   click("paste", () => {
     at("pasting").hidden = !at("pasting").hidden;
     at("paste").setAttribute("aria-expanded", String(!at("pasting").hidden));

@@ -21,6 +21,7 @@ export async function modelOf(file, start) {
 }
 
 export function pasted(text, start) {
+  if (!text.trim()) throw new Error("There is no text to read: paste a config.json, or a dictionary of sizes as books write it.");
   if (text.length > start.most_config) throw new Error(tooLong("The text", text.length, start));
   return { config: text, file: "config.json" };
 }

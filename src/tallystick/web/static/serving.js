@@ -3,10 +3,10 @@
 import { element } from "./controls.js";
 import { state } from "./state.js";
 
-const FIELDS = [ // key, label, kind
-  ["max_model_len", "longest request", "number"], ["tp", "tensor-parallel size", "number"],
-  ["quantization", "quantization", "text"], ["kv_cache_dtype", "KV cache dtype", "text"],
-  ["input_tokens", "input tokens", "number"], ["output_tokens", "output tokens", "number"],
+const FIELDS = [ // key, label, kind, and the default
+  ["max_model_len", "longest request", "number", "the config's"], ["tp", "tensor-parallel size", "number", "1"],
+  ["quantization", "quantization", "text", "none"], ["kv_cache_dtype", "KV cache dtype", "text", "auto"],
+  ["input_tokens", "input tokens", "number", "none"], ["output_tokens", "output tokens", "number", "none"],
 ];
 const ENGINES = { "": "none", vllm: "vLLM", sglang: "SGLang", "llama.cpp": "llama.cpp" };
 const at = (id) => document.getElementById(id);
@@ -35,8 +35,8 @@ export function fillServing(choices) {
 function build(choices) {
   const engine = element("select", { id: "serve-engine" }, ...Object.entries(ENGINES).map(option));
   const device = element("select", { id: "serve-device", class: "device" });
-  const fields = FIELDS.map(([key, words, kind]) => labelled(words,
-    element("input", { id: `serve-${key}`, type: kind, autocomplete: "off", placeholder: "default", ...(kind === "number" && { min: 1 }) })));
+  const fields = FIELDS.map(([key, words, kind, placeholder]) => labelled(words,
+    element("input", { id: `serve-${key}`, type: kind, autocomplete: "off", placeholder, ...(kind === "number" && { min: 1 }) })));
   at("serving").append(labelled("Engine", engine), labelled("Device", device), ...fields);
   const devices = [["", "none"], ...choices.device.map((name) => [name, name])];
   for (const select of document.querySelectorAll("select.device")) select.append(...devices.map(option));
