@@ -16,8 +16,12 @@ export function begin(start, links) {
 export function showStory(place, links) {
   const story = list.find((one) => one.name === state.story);
   for (const link of links.children) {
-    if (link.dataset.story === story?.name) link.setAttribute("aria-current", "true");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.story !== story?.name) {
+      link.removeAttribute("aria-current");
+    } else if (!link.hasAttribute("aria-current")) {
+      link.setAttribute("aria-current", "true");
+      links.scrollLeft = link.offsetLeft - links.offsetLeft - (links.clientWidth - link.offsetWidth) / 2;
+    }
   }
   if (place.dataset.story !== (story?.name ?? "")) {
     place.dataset.story = story?.name ?? "";
