@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
@@ -22,29 +22,21 @@ from tallystick.answers.memory.activations import (
 from tallystick.answers.memory.collectives import gathered
 from tallystick.answers.memory.gguf import as_gguf
 from tallystick.answers.memory.gguf_rules import FILE_TYPES
+from tallystick.answers.memory.kv_cache import bytes_per_token, cache_lines, cache_notes, state_lines
 from tallystick.answers.memory.largest_layer import LargestLayer, largest_layer_of
 from tallystick.answers.memory.lines import PARTS, Line
 from tallystick.answers.memory.model_states import PRECISIONS, Precision
-from tallystick.answers.memory.number_formats import (
-    CACHED,
-    PACKED,
-    cache_bytes,
-    cache_format_named,
-    cache_source,
-    format_named,
-    scales_of_tensors,
-)
+from tallystick.answers.memory.number_formats import PACKED, cache_format_named, format_named
 from tallystick.answers.memory.optimizers import OPTIMIZERS
 from tallystick.answers.memory.pipeline import Stage, of_stage, on_stage, stages
 from tallystick.answers.memory.prefill import last_logits, prefill
 from tallystick.answers.memory.sharding import WHAT, Shards, checked, divided, rank_notes, shard
 from tallystick.answers.workload import workload
 from tallystick.core.display import Displayed
-from tallystick.core.dtypes import BITS
 from tallystick.core.entries import Entry
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.runtimes import Cached, Running, Runtime
+from tallystick.runtimes import Runtime
 from tallystick.runtimes.transformers import TRANSFORMERS
 
 # Parts that exist at the same time. torch's zero_grad sets gradients to None after each step. So no
@@ -290,7 +282,7 @@ def memory(
                 code="conflicting-options",
             )
         computed = _computed(ledger, form)
-        notes += [*_packed_notes(ledger, form), *_cache_notes(ledger, asked or computed, computed)]
+        notes += [*_packed_notes(ledger, form), *cache_notes(ledger, asked or computed, computed)]
     cached = asked or computed
     kept = part.parameters if mode == "inference" else ()
 
@@ -316,13 +308,13 @@ def memory(
                 *model_states.weights(own, form),
                 *model_states.quantisation(one, form),
                 *model_states.buffers(one, form),
-                *_cache(one, running, cached, computed, batch, sequence),
-                *_states(one, running, computed, batch),
+                *cache_lines(one, running, cached, computed, batch, sequence),
+                *state_lines(one, running, computed, batch),
                 *prefill(one, batch, sequence, dtype=computed, attention=attention, running=running),
                 *(last_logits(ledger, batch, dtype=computed) if stage.last else ()),
             ]
         lines.sort(key=lambda line: PARTS.index(line.part))
-        per_token = None if mode == "training" else _per_token(one, running, cached, computed)
+        per_token = None if mode == "training" else bytes_per_token(one, running, cached, computed)
         return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device, named, kept)
 
     return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total_bytes)
@@ -394,80 +386,3 @@ def _unpacked(ledger: Ledger) -> str:
     """Return the 16-bit dtype of most unpacked elements, in which packed weights are multiplied."""
     sizes = ledger.by("dtype")
     return max(("float16", "bfloat16"), key=lambda name: sizes.get(name, 0))
-
-
-def _cache(ledger: Ledger, running: Running, form: str, computed: str, batch: int, sequence: int) -> list[Line]:
-    attending = ledger.model.attending
-    if form in CACHED and any(one.heads.latent is not None for one in attending):
-        raise BadInput(
-            f"{ledger.source} caches one latent vector, which no implementation quantises to {form}: use"
-            " kv_dtype fp8 or 16 bits",
-            code="unsupported",
-        )
-    return [
-        _cached(one, "float32" if one.wide else form, computed, batch) for one in running.cached(attending, sequence)
-    ]
-
-
-def _cached(one: Cached, form: str, computed: str, batch: int) -> Line:
-    source = "Shazeer 2019, Fast Transformer Decoding, section 2.3"
-    width = f"{BITS[form] // 8} B" if form in BITS and form not in CACHED else form
-    return Line(
-        "kv_cache",
-        f"{one.what} in {form}" + (f", window {one.window:,}" if one.window else ""),
-        cache_bytes(batch * one.total, form, computed) + scales_of_tensors(2 * one.layers, form),
-        f"{batch:,} × {one.layers:,} layers × {one.positions:,} tokens × {one.elements:,} × {width}"
-        + (f" + {one.layers:,} layers × 2 scales × 4 B" if scales_of_tensors(1, form) else ""),
-        cache_source(form, source),
-    )
-
-
-def _states(ledger: Ledger, running: Running, form: str, batch: int) -> Iterator[Line]:
-    """Yield states of a fixed size, for any sequence length; no implementation quantises them."""
-    for one in running.carried(ledger.model.recurring):
-        for what, elements, dtype in (
-            ("convolution states", one.keeps.inputs, "float32" if one.keeps.wide_inputs else form),
-            ("recurrent states", one.keeps.state, "float32" if one.keeps.wide else form),
-        ):
-            if not elements:
-                continue
-            width = BITS[dtype] // 8
-            yield Line(
-                "kv_cache",
-                f"{what} in {dtype}",
-                batch * one.layers * elements * width,
-                f"{batch:,} × {one.layers:,} layers × {elements:,} × {width} B",
-                one.keeps.source,
-            )
-
-
-def _per_token(ledger: Ledger, running: Running, form: str, computed: str) -> int | None:
-    """Return the bytes that one more token of one sequence adds, while no window is full."""
-    model = ledger.model
-    if not (model.attending or model.recurring):
-        return None
-    first, second = (
-        {
-            wide: sum(one.total for one in running.cached(model.attending, tokens) if one.wide == wide)
-            for wide in (False, True)
-        }
-        for tokens in (1, 2)
-    )
-    wide = cache_bytes(second[True] - first[True], "float32", computed)
-    return cache_bytes(second[False] - first[False], form, computed) + wide
-
-
-def _cache_notes(ledger: Ledger, form: str, computed: str) -> list[str]:
-    model = ledger.model
-    if not (model.attending or model.recurring):
-        why = model.irregular or "the source does not describe attention (a native config does)"
-        return [f"no KV cache is counted: {why}"]
-    notes = []
-    if form in CACHED:
-        notes.append(f"the last tokens (fewer than 128) stay in {computed} until they are quantised")
-    if any(not one.heads.causal for one in model.attending):
-        notes.append("no KV cache: attention is bidirectional")
-    windowed = any(window is not None for one in model.attending for window in one.windows())
-    if (form in CACHED or scales_of_tensors(1, form)) and (windowed or model.recurring):
-        notes.append(f"transformers has no {form} cache for sliding-window or recurrent layers")
-    return notes
