@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 from typing import Any
@@ -37,7 +37,7 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step in the JSON. Keys are added, never renamed."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,11 @@ class Formula(Displayed):
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick formula``. Keys are a contract: added, never renamed."""
         return {
-            **asdict(self),
+            **vars(self),
+            "symbols": dict(self.symbols),
             "steps": [step.to_dict() for step in self.steps],
-            "blocks": [asdict(one) for one in self.blocks],
-            "sections": [{**asdict(one), "steps": [step.to_dict() for step in one.steps]} for one in self.sections],
+            "blocks": [dict(vars(one)) for one in self.blocks],
+            "sections": [{**vars(one), "steps": [step.to_dict() for step in one.steps]} for one in self.sections],
             "notes": list(self.notes),
         }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
@@ -44,6 +45,11 @@ def collect(expressions: Iterable[Expression]) -> Expression:
     >>> collect([("*", ("-", "a", 1), "b"), ("*", "b", "a")])
     ('-', ('*', ('*', 2, 'a'), 'b'), 'b')
     """
+    return _collected(tuple(expressions))
+
+
+@lru_cache(maxsize=256)  # a hybrid model has the same block dozens of times
+def _collected(expressions: tuple[Expression, ...]) -> Expression:
     total: dict[Monomial, Fraction] = {}
     places: dict[Monomial, dict[Expression, int]] = {}  # of the factors, in the first expression with the monomial
     for expression in expressions:

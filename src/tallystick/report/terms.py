@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TypeAlias
 
 from tallystick.answers.formula import Formula
@@ -25,11 +26,11 @@ class Terms:
         self._inside: dict[tuple[Powers, Monomial], dict[str, None]] = {}  # of a block, by what repeats it
         self._alone: dict[Monomial, list[str]] = {}
         for section in formula.sections:
-            repeats = powers(_parsed(section.repeats))
+            repeats = _powers_of(section.repeats)
             for step in section.steps:
                 if not step.value:
                     continue
-                for monomial in powers(_parsed(step.expression)):
+                for monomial in _powers_of(step.expression):
                     if section.layers > 1 or section.repeats != "1":
                         self._inside.setdefault((repeats, monomial), {})[step.role] = None
                     else:
@@ -71,8 +72,9 @@ def powers(term: ast.expr) -> Powers:
     return frozenset(expand(_expression(term)))
 
 
-def _parsed(expression: str) -> ast.expr:
-    return ast.parse(expression, mode="eval").body
+@lru_cache(maxsize=512)  # a hybrid model has the same block dozens of times
+def _powers_of(expression: str) -> Powers:
+    return powers(ast.parse(expression, mode="eval").body)
 
 
 def _expression(node: ast.expr) -> Expression:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 from tallystick.answers.devices import Device
@@ -119,7 +120,7 @@ class Memory(Displayed):
     dtype: str | None = None  # as requested; None keeps each tensor's own
     held: tuple[Entry, ...] = field(default=(), repr=False, compare=False)  # the weights of inference
 
-    @property
+    @cached_property
     def largest_layer(self) -> LargestLayer | None:
         """The largest layer of a device map; None in training."""
         return largest_layer_of(self.held, None if self.dtype in FILE_TYPES else self.dtype)
