@@ -1,7 +1,8 @@
 // Pictures that change move from the old one to the new, unless the reader wants less motion.
 
 const TIME = { duration: 180, easing: "ease-out" };
-const MOST = 600; // moved elements; more would not be smooth
+const MOST = 250; // moved elements; more would not be smooth
+const MOVED = "svg.picture rect:not([data-state] rect), svg.picture text"; // without single experts
 const SIDES = ["x", "y", "width", "height"];
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -30,7 +31,7 @@ export function move(place, before) {
 // The same box has the same part, tensors and class, and the same place among those with them.
 function keyed(place) {
   const counts = new Map(), found = [];
-  const all = place.querySelectorAll("svg.picture rect, svg.picture text");
+  const all = place.querySelectorAll(MOVED);
   if (all.length > MOST) return found;
   for (const one of all) {
     const part = one.closest("[data-part]")?.dataset ?? {};
