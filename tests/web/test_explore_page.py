@@ -742,11 +742,11 @@ def test_a_phone_shows_it_without_scrolling_sideways(opened):
 
 LLAMA = {"model": {"name": "llama-3-8b"}}
 VIEWS = {
-    "count": ({}, "#total", "light"),
-    "count-dark": ({}, "#total", "dark"),
-    "count-phone": ({}, "#total", "phone"),
-    "treemap": ({"layout": "treemap"}, "#total", "light"),
-    "icicle": ({"model": {"name": "mixtral-8x7b"}, "layout": "icicle", "by": "layer"}, "#total", "light"),
+    "count": ({}, "#h-count", "light"),
+    "count-dark": ({}, "#h-count", "dark"),
+    "count-phone": ({}, "#h-count", "phone"),
+    "treemap": ({"layout": "treemap"}, "#h-count", "light"),
+    "icicle": ({"model": {"name": "mixtral-8x7b"}, "layout": "icicle", "by": "layer"}, "#h-count", "light"),
     "formula": (LLAMA, "#h-formula", "light"),
     "memory": ({**LLAMA, "run": {"mode": "training", "device": "h100"}}, "#h-memory", "light"),
     "compare": ({"model": {"name": "llama-2-7b"}, "other": LLAMA["model"]}, "#h-compare", "dark"),
