@@ -67,6 +67,9 @@ def changes(asked: Options, answer: Serve, plan: Callable[[Options], Serve]) -> 
             continue
         try:
             other = plan(replace(asked, **options))
+            while name == "gpu_layers" and not other.starts and value > 1:  # a head on the host takes room too
+                value -= max(1, value // 16)
+                other = plan(replace(asked, gpu_layers=value))
         except BadInput:
             continue
         if other.starts and (not answer.starts or other.kv_cache_tokens > answer.kv_cache_tokens):

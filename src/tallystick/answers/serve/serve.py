@@ -296,6 +296,8 @@ class _Plan:
         """Return the file type of a GGUF: as named, as the file has it, or the model's 16 bits."""
         word = asked.quantization or (None if asked.dtype in (None, "auto") else asked.dtype)
         named = format_named(word or plain)
+        if word == "mxfp4":  # so are files of MXFP4 experts called, whose other matrices are q8_0
+            named = "mxfp4_moe"
         if self.ledger.filed or (is_packed(self.ledger) and named not in FILE_TYPES):
             return None, "float16"
         if named not in FILE_TYPES and named not in TRAINED:

@@ -9,6 +9,8 @@ from tallystick.runtimes.engines import Rank, Settings
 SLOTS = 1  # llama-server's --parallel before it chose 4 by itself
 STEP = 512  # --ubatch-size
 PADDED = 256  # cells of a context are a multiple of this (src/llama-context.cpp, GGML_PAD(n_ctx, 256))
+PADDED_PLAIN = 32  # cells of a window without FlashAttention, in builds before b6980 (pull requests 7257 and 17046)
+PADDED_ALWAYS = 6980
 FLOAT = 4
 # Types whose windows llama.cpp does not use: each layer keeps every token (src/llama-model.cpp).
 WHOLE = ("phi3", "mistral", "mixtral", "starcoder2", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe")
@@ -44,6 +46,8 @@ class Buffers:
         self.context = cells(settings.max_model_len or 0)
         self.step = min(self.step, self.context)
         self.fused = not settings.eager
+        number = (settings.version or "").removeprefix("b")
+        self.build = int(number) if number.isdecimal() else None
         count = len(rank.layers)
         asked = count + 1 if settings.layers_on_device is None else settings.layers_on_device
         self.layers = min(asked, count + 1)  # the head is the last of them
@@ -93,7 +97,8 @@ class Buffers:
         self.host_weights += 0 if head or self.rank.tied else self.rank.head
         experts = sum(self.rank.routed_layers[first : self.experts_on_host])  # --n-cpu-moe: of the first layers
         self.weights -= experts
-        self.host_weights += experts
+        # The host maps the file from the first of its tensors to the last, with those between them.
+        self.host_weights += sum(self.rank.layers[first : self.experts_on_host]) if experts else 0
 
     def _caches(self, settings: Settings) -> list[Part]:
         found: dict[tuple[str, int], list[int]] = {}
@@ -115,7 +120,10 @@ class Buffers:
         """
         if window is None:
             return self.context
-        return min(cells(int(window) * self.requests + self.step), self.context)
+        held = int(window) * self.requests + self.step
+        if self.fused or self.build is None or self.build >= PADDED_ALWAYS:
+            return min(cells(held), self.context)
+        return min(-(-held // PADDED_PLAIN) * PADDED_PLAIN, self.context)
 
     def _states(self) -> int:
         """Return the bytes of recurrent states, all in float32 (src/llama-memory-recurrent.cpp).
@@ -134,6 +142,8 @@ class Buffers:
         rank, step = self.rank, self.step
         hidden = step * rank.hidden * FLOAT
         logits = step * rank.vocabulary * FLOAT + hidden
+        if self.layers <= len(rank.layers):  # a head on the host is copied: the device multiplies long steps
+            logits += rank.embedding if rank.tied else rank.head
         masks = step * self.mask_cells * FLOAT
         if self.fused:
             attention = masks + masks // 2 + ALIVE_FUSED * hidden
