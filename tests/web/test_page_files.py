@@ -3,6 +3,7 @@ the command line's numbers; a hostile file gets one line.
 """
 
 import base64
+import hashlib
 import json
 
 import numpy as np
@@ -29,7 +30,8 @@ def _forget():
 def asked(contents, source="org/name", *, sizes=None, **more):
     """The reply, after the pieces that it needs were handed in, and how many bytes these are."""
     sizes = sizes or {name: len(content) for name, content in contents.items()}
-    request = {"model": {"files": {"source": source, "sizes": sizes}}, "wanted": ["count"], **more}
+    version = hashlib.sha256(b"".join(contents.values())).hexdigest()
+    request = {"model": {"files": {"source": source, "sizes": sizes, "version": version}}, "wanted": ["count"], **more}
     reply, sent = answers(request, None), 0
     for _ in range(100):
         if "needed" not in reply:
@@ -199,3 +201,25 @@ def test_a_reply_asks_for_no_more_than_a_request_can_carry():
     reply = answers({**request, "pieces": pieces}, None)
     assert len(reply["needed"]) > 50
     assert sum(length for _, _, length in reply["needed"]) <= MOST_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("change", "rows", "relation", "why"),
+    [
+        (0, 50, "copied", None),
+        (1, 50, "untied", None),
+        (0, 5000, "unknown", "their first 65,536 bytes are equal, and the rest is not read"),
+        (1, 5000, "untied", None),
+    ],
+)
+def test_the_ties_of_a_dropped_folder(change, rows, relation, why, tmp_path):
+    matrix = np.arange(rows * 8, dtype=np.float32).reshape(rows, 8)
+    tensors = {"model.embed_tokens.weight": matrix, "lm_head.weight": matrix + change}
+    save_file(tensors, tmp_path / "model.safetensors")
+    write_config(tmp_path, {"model_type": "llama", "vocab_size": rows, "tie_word_embeddings": True})
+    reply, sent = asked(contents_of(tmp_path), "folder", wanted=["ties"])
+    group = reply["ties"]["answer"]["groups"][0]
+    assert (group["relation"], group["why"]) == (relation, why)
+    assert sent < 300_000
+    if relation == "untied":
+        assert reply["ties"]["answer"]["problems"][0]["code"] == tallystick.ties(tmp_path).problems[0].code

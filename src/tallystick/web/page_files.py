@@ -26,12 +26,13 @@ _CONFIGS = (".json", ".toml", ".yaml", ".yml")
 _SOURCES: OrderedDict[str, GivenFiles] = OrderedDict()
 
 
-def store_of(source: str, sizes: Mapping[str, Any]) -> GivenFiles:
+def store_of(source: str, sizes: Mapping[str, Any], version: str = "") -> GivenFiles:
     """Return the store of a source, with the pieces that were handed in so far.
 
     Args:
         source: its name in messages and as a ledger's source.
         sizes: bytes of each file, by its name.
+        version: differs if the files' contents do, such as a commit.
 
     Raises:
         BadInput: if these are not sizes of files.
@@ -41,7 +42,7 @@ def store_of(source: str, sizes: Mapping[str, Any]) -> GivenFiles:
     for name, size in sizes.items():
         if type(size) is not int or not 0 <= size <= LARGEST:
             raise BadInput(f"the size of {name} is {shown(size)}, expected bytes", code="bad-value")
-    key = json.dumps([source, sizes], sort_keys=True)
+    key = json.dumps([source, sizes, version], sort_keys=True)
     if key not in _SOURCES:
         _SOURCES[key] = GivenFiles(source, sizes)
         if len(_SOURCES) > MOST_SOURCES:

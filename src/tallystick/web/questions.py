@@ -50,7 +50,7 @@ def formula(asked: PageRequest) -> Formula:
 
 
 def ties(asked: PageRequest) -> Ties:
-    """Return what is tied. Of files the page reads headers alone, so values are not compared."""
+    """Return what is tied. Of the values in files only the beginnings are compared."""
     from tallystick.answers.ties.ties import ties as answer
 
     return answer(asked.ledger())

@@ -20,6 +20,7 @@ A = TypeVar("A")
 
 MOST_CONFIG = 1_000_000  # characters of a pasted config; real ones have some thousands
 MOST_NAME = 200
+MOST_VERSION = 1_000_000  # characters: a time for each of a source's files
 DEEPEST = 200  # brackets in brackets of a pasted config; real ones have some ten
 MOST_SET = 1_000  # config keys; the largest configs have some hundreds
 NARROWEST, WIDEST = 280, 1600  # pixels of a picture
@@ -93,7 +94,7 @@ class PageRequest:
         """Return the model's word in a command line: a name, or the pasted or dropped file."""
         given = _object(self._values.get(model), model)
         if "files" in given:
-            source, sizes = _files(given)
+            source, sizes, _ = _files(given)
             if REPOSITORY.fullmatch(source) or source in sizes:
                 return source
             return f"hf://{source}" if "/" in source else f"./{source}"
@@ -236,21 +237,22 @@ def _dropped(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
 
 
 def _of_files(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
-    source, sizes = _files(given)
-    return ledger_of_files(store_of(source, sizes), overrides, source=source)
+    files = _files(given)
+    return ledger_of_files(store_of(*files), overrides, source=files[0])
 
 
 @lru_cache(maxsize=8)
 def _config(model: str) -> Ledger:
     """Return the ledger of the config among a model's files."""
-    source, sizes = _files(json.loads(model))
-    return config_of_files(store_of(source, sizes), {}, source=source)
+    files = _files(json.loads(model))
+    return config_of_files(store_of(*files), {}, source=files[0])
 
 
-def _files(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of what holds a model's files, and their sizes."""
+def _files(given: Mapping[str, Any]) -> tuple[str, dict[str, Any], str]:
+    """Return the name of what holds a model's files, their sizes and their version."""
     files = _object(given.get("files"), "files")
-    return _text(files, "source", MOST_NAME), _object(files.get("sizes"), "sizes")
+    version = _text(files, "version", MOST_VERSION) if "version" in files else ""
+    return _text(files, "source", MOST_NAME), _object(files.get("sizes"), "sizes"), version
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Ledger]] = {

@@ -26,7 +26,7 @@ from tallystick.formats.weights_file import Header, WeightsFile
 from tallystick.sources.checkpoint.match_config import ConfigMatch, match_config
 from tallystick.sources.checkpoint.peft import adapter_config, adapter_notes
 from tallystick.sources.checkpoint.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
-from tallystick.sources.checkpoint.values import StoredValues, ValuesElsewhere
+from tallystick.sources.checkpoint.values import HandedValues, StoredValues, ValuesElsewhere
 from tallystick.sources.configs.config import layouts
 from tallystick.sources.configs.native import refuse_odd_flag
 from tallystick.sources.configs.other_configs import is_params
@@ -143,13 +143,19 @@ def _only(whole: _Checkpoint, names: frozenset[str]) -> WeightsFile:
 
 def _checkpoint_of(path: Location, contents: WeightsFile, context: _Context, source: str) -> _Checkpoint:
     """Return a checkpoint's entries with its packed weights found and its values accessible."""
-    values = (ValuesElsewhere if isinstance(path, Remote) else StoredValues)(contents.files)
+    values = _values_of(path)(contents.files)
     try:
         packed = _packed(contents, context.values, values.peek)
     except BadInput as error:
         raise BadInput(f"{path}: {error}", code=error.code) from None
     values.packed = packed.weights
     return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), context, values)
+
+
+def _values_of(path: Location) -> type[StoredValues | ValuesElsewhere]:
+    if not isinstance(path, Remote):
+        return StoredValues
+    return HandedValues if getattr(path.store, "handed_in", False) else ValuesElsewhere
 
 
 @gc_paused()

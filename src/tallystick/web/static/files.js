@@ -16,6 +16,7 @@ export class Refused extends Error {} // for lack of access, which a token may g
 export const dropped = (source, files) => ({
   source,
   sizes: Object.fromEntries(files.map((file) => [file.name, file.size])),
+  version: `${performance.now()} ${files.map((file) => file.lastModified).join()}`, // another drop may have files of the same names and sizes
   slice: async (name, start, length) => {
     const file = files.find((one) => one.name === name);
     try {
@@ -51,6 +52,7 @@ async function listed(name, hub) {
   return {
     source: name,
     sizes: Object.fromEntries(files.map((file) => [file.rfilename, file.size])),
+    version: info.sha,
     slice: async (file, start, length) => {
       const headers = { Range: `bytes=${start}-${start + length - 1}` };
       const piece = await request(`${place}/${encodeURIComponent(file)}`, name, headers, hub);
@@ -83,7 +85,7 @@ async function request(address, name, headers, hub) {
 // Asks with the pieces of the files that the answer needs, until it needs no more.
 export async function askWith(answerer, asked, sources) {
   const named = { ...asked };
-  for (const [key, files] of Object.entries(sources)) named[key] = { files: { source: files.source, sizes: files.sizes } };
+  for (const [key, files] of Object.entries(sources)) named[key] = { files: { source: files.source, sizes: files.sizes, version: files.version } };
   let reply = await answerer.ask(named);
   for (let round = 0; reply.needed && round < MOST_ROUNDS; round += 1) {
     const files = sources[reply.of];
