@@ -92,7 +92,10 @@ export function showDefaults(place, defaults) {
   for (const [key, value] of Object.entries(defaults ?? {})) {
     const field = place.querySelector(`#run-${key}`);
     if (field instanceof HTMLInputElement) field.placeholder = value;
-    else if (field && !field.options[0].value) field.options[0].textContent = `default: ${value}`;
+    else if (field && !field.options[0].value) {
+      field.options[0].textContent = `default: ${String(value).includes(", ") ? "mixed" : value}`;
+      field.title = `default: ${value}`;
+    }
   }
 }
 
