@@ -55,6 +55,17 @@ def test_what_starts_nowhere_has_no_numbers():
     assert repr(answer) == "<FitEngine of llama-3.1-405b by vllm: starts on 0 devices of 1>"
 
 
+def test_llama_cpp_names_the_layers_on_each_device():
+    asked = {"dtype": "q4_k_m", "max_model_len": 4096, "gpu_layers": "auto"}
+    found = tallystick.fit_engine("llama-3-70b", "llama.cpp", ["rtx4090", "h100"], **asked)
+    for one in found.devices:
+        alone = tallystick.serve("llama-3-70b", engine="llama.cpp", device=one.device, **asked)
+        assert (one.gpu_layers, one.host_bytes) == (alone.options["gpu_layers"], alone.host_bytes)
+    small, large = found.devices
+    assert 0 < small.gpu_layers < large.gpu_layers == 81
+    assert small.host_bytes > large.host_bytes
+
+
 def test_llama_cpp_has_no_ranks():
     found = tallystick.fit_engine("llama-3-70b", "llama.cpp", ["rtx4090", "h100"], dtype="q4_k_m", max_model_len=4096)
     assert [(one.starts, one.tp) for one in found.devices] == [(False, None), (True, 1)]

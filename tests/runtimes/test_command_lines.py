@@ -44,6 +44,7 @@ def test_a_pasted_line(line, source, options):
     ("line", "options"),
     [
         ("llama-server -m qwen3.gguf -c 8192 -ngl 99", {"max_model_len": 8192, "gpu_layers": 99}),
+        ("llama-server -m qwen3.gguf -ngl auto", {"gpu_layers": "auto"}),
         ("./llama-cli -m qwen3.gguf -ctk q8_0 -fa on", {"kv_cache_dtype": "q8_0", "enforce_eager": False}),
         (
             "llama-server --model qwen3.gguf --flash-attn off --swa-full -ub 1024 -np 2",

@@ -36,16 +36,18 @@ def show_fit_engine(answer: FitEngine, out: Console, *, style: str = "table") ->
     out.print()
     asked = any(one.requests is not None for one in answer.devices)
     tokens = sum(int(answer.options.get(name) or 0) for name in ("input_tokens", "output_tokens"))
+    layers = any(one.gpu_layers is not None for one in answer.devices)
     columns = [
         Column("device"),
         Column("GB", True),
         Column("starts"),
+        *([Column("layers", True), Column("host GB", True)] if layers else []),
         Column("KV cache tokens", True),
         Column("requests", True),
         *([Column(f"of {exact(tokens)} tokens", True)] if asked else []),
         Column("at most", True),
     ]
-    draw(Table(columns, [_row(one, asked=asked) for one in answer.devices]), out, style=style)
+    draw(Table(columns, [_row(one, asked=asked, layers=layers) for one in answer.devices]), out, style=style)
     out.print()
     hint = f"tallystick serve {answer.source} --engine {answer.engine} --device NAME"
     out.print(Text(f"{lead}one device in detail: {hint}", style="dim"))
@@ -53,10 +55,12 @@ def show_fit_engine(answer: FitEngine, out: Console, *, style: str = "table") ->
         out.print(Text(f"{lead}note: {note}", style="dim"))
 
 
-def _row(one: OnDevice, *, asked: bool) -> list[str]:
+def _row(one: OnDevice, *, asked: bool, layers: bool) -> list[str]:
     cells = [one.device, giga(one.memory), "yes" if one.starts else "no" if one.tp is None else f"with --tp {one.tp}"]
     if one.tp is None:
-        return [*cells, "", "", *([""] if asked else []), ""]
+        return [*cells, *([""] * (3 + 2 * layers + asked))]
     speed = "" if one.tokens_per_second is None else f"{one.tokens_per_second:,.0f}"
     requests = [exact(one.requests or 0)] if asked else []
+    if layers:
+        cells += [str(one.gpu_layers), giga(one.host_bytes)]
     return [*cells, exact(one.kv_cache_tokens), f"{one.max_concurrency:,.1f}", *requests, speed]

@@ -113,7 +113,7 @@ class _Reader:
         if value.startswith("$") and name != "source":
             self.unmodelled.append(f"{word} {value}")
             return place
-        read = _value(word, value, how)
+        read = "auto" if name == "gpu_layers" and value.lower() == "auto" else _value(word, value, how)
         if name in _WHOLE and isinstance(read, int) and read <= 0 and (name, read) != ("gpu_layers", 0):
             return place  # 0 and -1 stand for the engine's own choice
         self.options[name] = read

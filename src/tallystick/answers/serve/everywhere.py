@@ -36,6 +36,8 @@ class OnDevice:
     requests: int | None  # of `input_tokens` and `output_tokens` at the same time; None if not given
     tokens_per_second: float | None  # that decoding of one request cannot exceed; None if not known
     limit: str  # what bounds the requests, or why it does not start
+    gpu_layers: int | None = None  # of llama.cpp on the device, the head among them
+    host_bytes: int = 0  # weights and KV cache of llama.cpp in the host's memory
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,4 +136,6 @@ def _on(device: Device, asked: Serve, held: Serve | None) -> OnDevice:
         held.requests,
         speed,
         "; ".join(asked.limits),
+        held.options.get("gpu_layers"),
+        held.host_bytes,
     )

@@ -162,9 +162,7 @@ def _notes(buffers: Buffers, settings: Settings) -> tuple[str, ...]:
     else:
         notes.append("the CUDA context and what --fit would change are not counted")
     if buffers.first or settings.experts_on_host:
-        notes.append(
-            f"{buffers.host:,} B are in the host's memory, which is slower: the bounds on speed leave that out"
-        )
+        notes.append("layers in the host's memory are slower: the bounds on speed take all at the device's bandwidth")
     if settings.speculative and settings.speculative != "ngram":
         notes.append("a draft model has a context and buffers of its own, which are not counted")
     return tuple(notes)
