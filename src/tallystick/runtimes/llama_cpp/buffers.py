@@ -142,7 +142,7 @@ class Buffers:
         rank, step = self.rank, self.step
         hidden = step * rank.hidden * FLOAT
         logits = step * rank.vocabulary * FLOAT + hidden
-        if self.layers <= len(rank.layers):  # a head on the host is copied: the device multiplies long steps
+        if not self.has_head:  # a head on the host is copied: the device multiplies long steps
             logits += rank.embedding if rank.tied else rank.head
         masks = step * self.mask_cells * FLOAT
         if self.fused:
