@@ -129,6 +129,7 @@ class _Reader(Values):
         if "|" not in line.plain:
             self.how = None
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
+            self._shown(line)
             self._row(line)
         elif several := _SEVERAL.match(line.plain):
             self._several(line, several)
@@ -179,7 +180,9 @@ class _Reader(Values):
                 # "54,525,952 total", "124 million parameters in total"
                 numbers = said_in(pieces) or said_in(self._tokens(_IN.sub("", clause[: word.start()]))[-1:])
                 if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
-                    about = "" if _adds_up(self._tokens(before), numbers[0]) else before
+                    earlier = self._tokens(before)
+                    own = _adds_up(earlier, numbers[0]) or _states(earlier)
+                    about = "" if own else before
                     self._add(line, f"{about} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
 
     def _sentences(self, line: Line) -> None:
@@ -200,6 +203,11 @@ class _Reader(Values):
                 side = Side(piece.number)
                 text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
                 self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
+
+
+def _states(pieces: Sequence[Token]) -> bool:
+    """Return whether some tokens end in a large number: "36 layers 9.91B, in total"."""
+    return bool(pieces) and pieces[-1].number is not None and pieces[-1].number.value >= LEAST_SUM
 
 
 def _adds_up(pieces: Sequence[Token], number: Number) -> bool:

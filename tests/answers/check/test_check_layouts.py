@@ -125,3 +125,32 @@ def test_a_sum_of_some_matrices_is_no_total_of_a_model(text):
 )
 def test_the_whole_is_found_next_to_its_parts(text, total):
     assert check(text, "gpt2" if total == 124_000_000 else None).total_claimed == total
+
+
+def test_the_total_of_a_sentence_is_its_own_number():
+    text = "Words 2 × 30,000 × 512 ≈ 30.7M。一层合计 3.1M，6 层 18.9M，总计约 49.6M。"
+    assert check(text).total_claimed == 49_600_000
+
+
+# -- parts that add up to the model, below them another number ------------------------------------
+
+PARTS = f"- Words: {WORDS}\n- Positions: {POSITIONS}\n- 12 blocks: {BLOCKS}\n- Norm: 2 × 768 = 1,536\n"
+INSIDE = "- Attention: 4 × 768² ≈ 2.36M\n- MLP: 8 × 768² ≈ 4.72M\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "should_be"),
+    [
+        (f"{PARTS}\nTotal: about 224M", 124_439_808),
+        (f"{PARTS}\n总计：约 1.6亿", 124_439_808),
+        (f"{PARTS}\nTotal: about 124M", None),
+        (f"{PARTS}\nTotal: about 120M", None),  # rounded to tens
+        (f"{PARTS}\nTotal without the words: about 86M", None),
+        (f"{PARTS}- Head, not counted: 768 × 0 = 0\n\nTotal: about 85.8M", None),  # leaves out the words
+        (f"{INSIDE}\nTotal per block: ~1.7M parameters", 7_080_000),
+        (f"{INSIDE}\nTotal per block: ~7.1M parameters", None),
+    ],
+)
+def test_parts_that_sum_to_the_model_judge_the_total_below(text, should_be):
+    wrong = [equation.should_be for equation in check(text, "gpt2").equations if not equation.correct]
+    assert wrong == ([] if should_be is None else [should_be])

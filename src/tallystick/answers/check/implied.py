@@ -10,11 +10,11 @@ from typing import NamedTuple
 from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.labels import KINDS, tags_of
-from tallystick.answers.check.mistyped import is_mistyped
+from tallystick.answers.check.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
 from tallystick.core.budget import current
-from tallystick.derivations.arithmetic import Value, exactly
+from tallystick.derivations.arithmetic import Value, alone, exactly
 from tallystick.derivations.statements import (
     BRANCH,
     DRAWN,
@@ -89,8 +89,35 @@ class Implied:
             above, sums = column, self.so_far.sum(column)
             fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
-            return self._mistyped(claim, judged=judged)
+            return self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
         return Sum(tuple(above), sums, fits)
+
+    def _of_the_model(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return the last lines if they, unlike the number, sum to what the label names.
+
+        Example: "Total: 125B" below parts of 0.6B and 174B, of a model of 174.6B.
+        """
+        about = tags_of(statement.label)
+        named = (
+            self.quantities.meant_by_total(one_layer="one" in about)
+            if self.quantities and claim.is_rounded and is_total(statement) and about <= KINDS
+            else None
+        )
+        loose = alone(claim.side, loose=claim.is_rounded)
+        if named is None or loose is None or not _is_far(loose, named.parameters):
+            return None
+        sums = exactly(0)
+        found: list[int] = []
+        for place in self.so_far.free():
+            sums = plus(sums, self.so_far.at(place).written)
+            found.append(place)
+            if len(found) > 1 and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
+                lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
+                taken = any(TAKEN.search(line.plain) for line in lines) or self._leaves_out(found, claim)
+                return None if taken else Sum(tuple(found[::-1]), sums, fits=False)
+            if sums.low > (1 + LITTLE) * named.parameters:
+                break
+        return None
 
     def _mistyped(self, claim: Claim, *, judged: bool) -> Sum | None:
         """Return the last lines whose sum a number is, but for one digit or two swapped ones."""
@@ -228,6 +255,12 @@ class Implied:
             return []
         lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
+
+
+def _is_far(stated: Value, parameters: int) -> bool:
+    """Return whether a number is further from the model's than names such as 7B are."""
+    away = max(stated.low - parameters, parameters - stated.high)
+    return away > 0 and abs(stated.exact - parameters) > LEAST_OFF * parameters
 
 
 def _margin(line: str) -> int:

@@ -21,7 +21,7 @@ from tallystick.answers.check.model.collected import Collected
 from tallystick.answers.check.model.quantity import Quantity, fit, may_be
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
-from tallystick.derivations.arithmetic import Value
+from tallystick.derivations.arithmetic import Value, exactly
 
 VAGUE = Fraction(1, 20)  # relative rounding above which a number, such as 7B, is too vague to match
 _PARTLY = re.compile(
@@ -105,6 +105,12 @@ class Quantities:
     def whole_model(self, number: Value) -> Quantity | None:
         """Return the whole model if the number of a total fits it, else None."""
         return next((one for one in self.of(Fraction(self.total)) if number.low <= self.total <= number.high), None)
+
+    def meant_by_total(self, *, one_layer: bool) -> Quantity | None:
+        """Return the whole model, or one layer of it if all layers are alike."""
+        if not one_layer:
+            return self.whole_model(exactly(self.total))
+        return next((one for one in self.all if one.tags == {"block", "one"} and one.one_layer), None)
 
     def labelled(self, labels: Sequence[str]) -> list[Quantity]:
         """Return the quantities over all layers that the labels name, whatever their number."""
