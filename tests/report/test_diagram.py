@@ -209,6 +209,7 @@ def test_kinds_of_blocks_by_window():
     assert area(windowed) / area(full) == pytest.approx(22 / 4, rel=0.001)
     assert [line.get("data-mask") for line in picture.iter(f"{SVG}path") if line.get("data-mask")] == ["window", "full"]
     assert any("window of 512" in line for line in said(picture))
+    assert "".join(line for line in said(picture) if line in ("A", "B")) == "AAAAAB" * 4 + "AA"  # their order
 
 
 def test_kinds_of_blocks_by_their_tensors():
