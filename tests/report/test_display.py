@@ -22,6 +22,7 @@ LINES = {
     "Sweep": "<Sweep of gpt2, training: 3 sequence lengths, 2.489 GB to 3.400 GB>",
     "Fit": "<Fit of llama-3-70b on h100, inference: does not fit, 143.4 of 84.5 GB>",
     "FitAll": "<FitAll of gpt2, inference: fits 30 devices of those known>",
+    "FitEngine": "<FitEngine of llama-3.1-8b by vllm: starts on 2 devices of 2>",
     "Serve": "<Serve of llama-3.1-8b by vllm on h100: 443,664 tokens of KV cache>",
     "Compute": "<Compute of gpt2, 1 × 1,024 tokens: 291.6 GFLOP forward, 874.9 GFLOP in training>",
     "Ties": "<Ties of gpt2: consistent, 1 group, 0 problems>",
