@@ -30,9 +30,12 @@ export function showSizes(place, controls, change) {
   if (!controls.length) place.replaceChildren(element("p", { class: "note" }, "Sliders need a config; this is a checkpoint."));
 }
 
+// A key breaks after its dots and underscores.
+const breakable = (key) => key.split(/(?<=[._])/).flatMap((part) => [part, element("wbr")]);
+
 function row(control, change) {
   const id = `set-${control.key}`;
-  const label = element("label", { for: id }, control.word, " ", element("small", {}, control.key));
+  const label = element("label", { for: id }, control.word, " ", element("small", {}, ...breakable(control.key)));
   const made = element("div", { class: "control", "data-key": control.key }, label);
   if (!control.stops.length) {
     const box = element("input", { type: "checkbox", id });
