@@ -9,5 +9,5 @@ BUILDS = True
 
 def attack(folder: Path) -> list[str]:
     """Write the config; the command that reads it."""
-    (folder / "config.json").write_text(json.dumps({"model_type": "t5", "num_labels": 1_000_000_000}))
+    (folder / "config.json").write_text(json.dumps({"model_type": "mt5", "num_labels": 1_000_000_000}))
     return ["count", "config.json"]

@@ -8,5 +8,5 @@ BUILDS = True
 
 def attack(folder: Path) -> list[str]:
     """Write the config; the command that reads it."""
-    (folder / "config.json").write_text('{"model_type": "t5", "a": ' + "[" * 900 + "]" * 900 + "}")
+    (folder / "config.json").write_text('{"model_type": "mt5", "a": ' + "[" * 900 + "]" * 900 + "}")
     return ["count", "config.json"]

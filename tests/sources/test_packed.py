@@ -462,7 +462,7 @@ def test_a_quantiser_leaves_a_packed_head_as_it_is_stored(tmp_path: Path):
     }
     save_file(tensors, tmp_path / "model.safetensors")
     write_config(tmp_path, {"quantization": {"group_size": 32, "bits": 4}})
-    in_nf4 = 2048 + 64 + 1  # QLoRA: half a byte for each, one for 64 of them, four for 256 of those
+    in_nf4 = 2048 + 64 * 4  # half a byte for each, a float32 for 64 of them
     assert weights_of(count(tmp_path), dtype="nf4") == 64 * (8 * 4 + 2 * 2 * 2) + in_nf4
 
 

@@ -196,7 +196,7 @@ def _linked(table: Table, place: int) -> str:
     from html import escape
 
     keys = {"part": table.parts, "tensor": table.tensors}
-    return "".join(f' data-{key}="{escape(of[place])}"' for key, of in keys.items() if of and of[place])
+    return "".join(f' data-{key}="{escape(visible(of[place]))}"' for key, of in keys.items() if of and of[place])
 
 
 def bar(share: float, width: int = BAR) -> str:

@@ -70,7 +70,7 @@ class Canvas:
             yield
         spot = path(rounded(Place(self.x - 4, top, self.width + 8, self.y - top), 3), fill="transparent", class_="spot")
         told = element("title", escape(visible(title)))
-        names = {"data_tensor": " ".join(tensors)} if tensors else {}
+        names = {"data_tensor": " ".join(map(visible, tensors))} if tensors else {}
         self.add(element("g", told + spot + "".join(marks), class_="part", data_part=role, **names, **more))
 
     def box(self, role: str, place: Place, title: str = "", **more: str | float) -> None:

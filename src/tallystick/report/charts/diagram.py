@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tallystick.answers.blocks import Kind, Part, Stack, blocks
 from tallystick.core.ledger import Ledger
+from tallystick.errors import visible
 from tallystick.report.charts.canvas import GROUND, LINE, Canvas, arrow, path, rounded
 from tallystick.report.charts.rows import HEADER, said_of, tensors_of, with_share, words_of
 from tallystick.report.charts.sublayers import draw_part
@@ -132,7 +133,7 @@ class _Drawing:
             x, start = width - 9 - 4 * (min(len(self.uses), 3) - 1 - number), canvas.right - FRAME
             line = f"M{start:.1f} {y:.1f}H{x - 6:.1f}q6 0 6 -6V{top + 6:.1f}q0 -6 -6 -6H{end + 2:.1f}"
             head = f"M{end + 1:.1f} {top:.1f}l6 -4M{end + 1:.1f} {top:.1f}l6 4"
-            canvas.add(path(line + head, stroke=INK, stroke_width=1.4, class_="tie", data_tensor=of))
+            canvas.add(path(line + head, stroke=INK, stroke_width=1.4, class_="tie", data_tensor=visible(of)))
 
     # -- blocks ------------------------------------------------------------------------------------
 
