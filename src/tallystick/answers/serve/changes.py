@@ -41,7 +41,7 @@ class Change(NamedTuple):
     >>> import tallystick
     >>> answer = tallystick.serve("llama-3-70b", engine="vllm", device="h100")
     >>> [change.flags for change in answer.changes]
-    ['--tensor-parallel-size 2', '--pipeline-parallel-size 2']
+    ['--tensor-parallel-size 2', '--pipeline-parallel-size 2', '--cpu-offload-gb 66']
     """
 
     flags: str  # as the engine's command line takes them
