@@ -100,8 +100,8 @@ def _table(those: list[Figure]) -> Iterable[str]:
     yield " ".join(above) + "\n\n" if above else ""
     yield ROWS if noted else ROWS.replace(" note |", "").replace(" --- |\n", "\n")
     for one in those:
-        told = [one.model if alike else _linked(one), f"`{one.command}`", *_numbers(one)]
-        yield _row(*told, *([_note(one)] if noted else []))
+        cells = [one.model if alike else _linked(one), f"`{one.command}`", *_numbers(one)]
+        yield _row(*cells, *([_note(one)] if noted else []))
 
 
 def _note(one: Figure) -> str:
@@ -130,8 +130,8 @@ def _grouped(those: Sequence[Figure], key: Callable[[Figure], str]) -> list[tupl
     return [(name, list(found)) for name, found in groupby(sorted(those, key=lambda one: order.index(key(one))), key)]
 
 
-def _row(*told: str) -> str:
-    return f"| {' | '.join(told)} |\n"
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |\n"
 
 
 def _what(one: Figure) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -92,6 +92,14 @@ class Implied:
             return self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
         return Sum(tuple(above), sums, fits)
 
+    def _last_lines(self) -> Iterator[tuple[list[int], Value]]:
+        """Yield the places of the last lines that no sum has, one more each time, and their sum."""
+        sums, found = exactly(0), list[int]()
+        for place in self.so_far.free():
+            sums = plus(sums, self.so_far.at(place).written)
+            found.append(place)
+            yield found, sums
+
     def _of_the_model(self, statement: Statement, claim: Claim) -> Sum | None:
         """Return the last lines if they, unlike the number, sum to what the label names.
 
@@ -106,11 +114,7 @@ class Implied:
         loose = alone(claim.side, loose=claim.is_rounded)
         if named is None or loose is None or not _is_far(loose, named.parameters):
             return None
-        sums = exactly(0)
-        found: list[int] = []
-        for place in self.so_far.free():
-            sums = plus(sums, self.so_far.at(place).written)
-            found.append(place)
+        for found, sums in self._last_lines():
             if len(found) > 1 and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) for line in lines) or self._leaves_out(found, claim)
@@ -123,11 +127,7 @@ class Implied:
         """Return the last lines whose sum a number is, but for one digit or two swapped ones."""
         if self.quantities is not None and self.quantities.of(claim.stated):
             return None
-        sums = exactly(0)
-        found: list[int] = []
-        for place in self.so_far.free():
-            sums = plus(sums, self.so_far.at(place).written)
-            found.append(place)
+        for found, sums in self._last_lines():
             if sums.low > claim.stated * NEAR_TYPED:
                 break
             if len(found) > 1 and is_mistyped(claim, sums, judged=judged) and not self._leaves_out(found, claim):

@@ -2,7 +2,7 @@
 
 The rules are those of llama.cpp's src/llama-quant.cpp (tensor_get_category,
 llama_tensor_get_type_impl, tensor_type_fallback, llama_ftype_get_default_type), of August 2026.
-One rule is that of earlier builds, since most files are theirs: a fused projection of queries, keys
+One rule follows earlier builds, which wrote most files: a fused projection of queries, keys
 and values has a format of its own. Of the file types that an importance matrix changes, those that
 llama-quantize refuses to write without one (iq1, iq2, iq3_xxs) have it; for the others, a name that
 ends in ``-imatrix`` is the file with one.

@@ -27,7 +27,7 @@ _FUSED = ((re.compile(r"\b[qkv]_proj\b"), "qkv_proj"), (re.compile(r"\b(?:gate|u
 def reserved(entries: Iterable[Entry], form: str | None) -> int:
     """Return the bytes of the segments that hold an engine's weights.
 
-    A model of so many tensors that packing them takes long gets the sum of their bytes.
+    Packing takes long for a model of many tensors: such a model gets the sum of their bytes.
 
     Args:
         entries: of one device.

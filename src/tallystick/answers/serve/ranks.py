@@ -23,7 +23,7 @@ _KERNELS = ("conv_kernel_dim", "conv_kernel", "d_conv", "conv_size", "short_conv
 _USED = ("num_experts_per_tok", "moe_topk", "moe_k")
 _FP4 = "float4_e2m1fn"
 SMALLEST = 1024  # rows and columns of a recurrent layer's projection that is quantised
-MOST_LAYERS = 100_000  # of a model whose layers are told apart
+MOST_LAYERS = 100_000  # of a model whose layers are distinguished
 
 
 def ranks_of(ledger: Ledger, form: str | None, computed: str, tp: int, pp: int, *, padded: int) -> list[Rank]:

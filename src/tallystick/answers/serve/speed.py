@@ -158,7 +158,7 @@ class _Roof:
         self.fixed, self.routed = _read(placed)
 
     def weights(self, tokens: int) -> int:
-        """Return the bytes of weights that a step of so many tokens reads."""
+        """Return the bytes of weights that a step reads."""
         return self.fixed + round(sum(size * touched(share, tokens) for size, share in self.routed))
 
     def decoding(self, batch: int, context: int, flops: int) -> Decoding:

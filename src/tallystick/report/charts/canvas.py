@@ -69,16 +69,16 @@ class Canvas:
         with self.collected() as marks:
             yield
         spot = path(rounded(Place(self.x - 4, top, self.width + 8, self.y - top), 3), fill="transparent", class_="spot")
-        told = element("title", escape(visible(title)))
+        tooltip = element("title", escape(visible(title)))
         names = {"data_tensor": " ".join(map(visible, tensors))} if tensors else {}
-        self.add(element("g", told + spot + "".join(marks), class_="part", data_part=role, **names, **more))
+        self.add(element("g", tooltip + spot + "".join(marks), class_="part", data_part=role, **names, **more))
 
     def box(self, role: str, place: Place, title: str = "", **more: str | float) -> None:
         """Add a box to scale, at full precision."""
-        told = element("title", escape(visible(title))) if title else ""
+        tooltip = element("title", escape(visible(title))) if title else ""
         sizes = {name: f"{value:.4f}" for name, value in zip(Place._fields, place, strict=True)}
         self.add(
-            element("rect", told, class_=role, **sizes, fill=COLOURS[role], stroke=GROUND, stroke_width=0.8, **more)
+            element("rect", tooltip, class_=role, **sizes, fill=COLOURS[role], stroke=GROUND, stroke_width=0.8, **more)
         )
 
     def boxes(self, role: str, places: Sequence[Place], title: str, **more: str | float) -> None:
