@@ -147,7 +147,7 @@ class Values(Chains):
         return self._whole(inside[1]) if inside else None  # "| Words (30522 × 768) | 23.4M |"
 
     def _add_row(self, line: Line, label: str, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
-        """Add the statements of a row: its product and value, and perhaps that of all layers."""
+        """Add the statements of a row: its product and value, perhaps also all layers' product."""
         products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
         numbers = [
             place for place, side in enumerate(wholes) if isinstance(side, Number) and not cells[place].endswith("%")

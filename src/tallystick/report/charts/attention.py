@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tallystick.answers.blocks import Part, Piece
 from tallystick.core.anatomy import Heads
 from tallystick.report.charts.canvas import GROUND, LINE, Canvas, path, rounded
-from tallystick.report.charts.rows import HEADER, HIGH, hair, header, place_of, told_of
+from tallystick.report.charts.rows import HEADER, HIGH, hair, header, place_of, tooltip_of
 from tallystick.report.charts.svg import COLOURS, INK, words
 from tallystick.report.charts.tiles import Place
 from tallystick.report.numbers import exact
@@ -37,7 +37,7 @@ def draw_heads(canvas: Canvas, part: Part, layers: int, total: int) -> None:
     place = place_of(canvas, part.parameters * layers, HIGH)
     for one, where in zip(slices, _stacked(slices, place, canvas.scale * layers), strict=True):
         kind = {"data_heads": str(one.heads)} if one.heads else {"data_latent": "1"} if one.waist else {}
-        canvas.box(one.piece.role, where, _told(one, layers), **kind)
+        canvas.box(one.piece.role, where, _tooltip(one, layers), **kind)
         if one.heads > 1 and where.width / one.heads >= NARROWEST:
             _cells(canvas, where, one.heads)
         canvas.named(one.name, where, over=one.piece.role if one.heads > 1 else "")
@@ -118,10 +118,10 @@ def _described(part: Part) -> list[str]:
     return [long, short] if heads.causal else [f"{long}, in both directions", long, short]
 
 
-def _told(one: Slice, layers: int) -> str:
+def _tooltip(one: Slice, layers: int) -> str:
     """Return the tooltip of a projection."""
     how = f", {exact(one.heads)} head{'s' if one.heads > 1 else ''}" if one.heads else ", low-rank" if one.waist else ""
-    return told_of(one.piece, layers, one.name, how)
+    return tooltip_of(one.piece, layers, one.name, how)
 
 
 def _stacked(slices: Sequence[Slice], place: Place, scale: float) -> list[Place]:
@@ -136,7 +136,7 @@ def _stacked(slices: Sequence[Slice], place: Place, scale: float) -> list[Place]
 
 
 def _enlarged(canvas: Canvas, slices: Sequence[Slice], small: Place, bottom: float) -> None:
-    """Draw an attention again beside its boxes, so wide that its heads are seen; not to scale."""
+    """Draw an attention again beside its boxes, wide enough to show its heads; not to scale."""
     left = small.x + small.width + 70
     most = max(one.heads for one in slices)
     width = min(canvas.right - left, max(MAGNIFIED, most * NARROWEST * 1.4))

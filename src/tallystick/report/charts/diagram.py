@@ -216,16 +216,16 @@ class _Drawing:
         spot = path(
             rounded(Place(canvas.x - 4, canvas.y - 1, canvas.width + 8, 24), 3), fill="transparent", class_="spot"
         )
-        told = f"{exact(kind.layers)} equal blocks with {exact(kind.parameters)} parameters each; Enter or a click unfolds them"
-        canvas.add(self._heading(spot + title, told if mark else ""))
+        tooltip = f"{exact(kind.layers)} equal blocks with {exact(kind.parameters)} parameters each; Enter or a click unfolds them"
+        canvas.add(self._heading(spot + title, tooltip if mark else ""))
         canvas.y += HEADER + 4
 
     @staticmethod
-    def _heading(content: str, told: str) -> str:
+    def _heading(content: str, tooltip: str) -> str:
         """Return the heading of blocks, which folds them if it says so."""
-        if not told:
+        if not tooltip:
             return element("g", content, class_="heading")
-        return element("g", element("title", told) + content, class_="fold", data_fold="1")
+        return element("g", element("title", tooltip) + content, class_="fold", data_fold="1")
 
     def _steps(self, kind: Kind) -> None:
         """Draw a block's parts, and where each step reads the stream and adds to it."""

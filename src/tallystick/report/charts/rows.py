@@ -104,7 +104,7 @@ def hair(canvas: Canvas, place: Place) -> None:
         )
 
 
-def told_of(piece: Piece, layers: int, name: str = "", how: str = "") -> str:
+def tooltip_of(piece: Piece, layers: int, name: str = "", how: str = "") -> str:
     """Return the tooltip of a piece, under its own name or another, with further words."""
     shape = " × ".join(map(exact, piece.shape))
     times = f"{exact(layers)} × " if layers > 1 else ""

@@ -15,7 +15,7 @@ from tallystick.report.charts.rows import (
     place_of,
     said_of,
     tensors_of,
-    told_of,
+    tooltip_of,
     words_of,
 )
 from tallystick.report.charts.svg import LETTER, words
@@ -71,7 +71,7 @@ def _several(canvas: Canvas, part: Part, layers: int, total: int) -> None:
     header(canvas, part, layers, total, _state(part))
     place = place_of(canvas, part.parameters * layers, MIDDLE + 4)
     for piece, where in zip(part.pieces, in_a_row([piece.parameters for piece in part.pieces], place), strict=True):
-        canvas.box(piece.role, where, told_of(piece, layers))
+        canvas.box(piece.role, where, tooltip_of(piece, layers))
         canvas.named(piece.name, where)
     hair(canvas, place)
     canvas.y += place.height + 3

@@ -44,8 +44,8 @@ def box(kind: str, x: float, y: float, width: float, height: float, title: str =
         title: tooltip.
         more: further attributes.
     """
-    told = element("title", escape(visible(title))) if title else ""
-    return element("rect", told, class_=kind, x=x, y=y, width=width, height=height, fill=COLOURS[kind], **more)
+    tooltip = element("title", escape(visible(title))) if title else ""
+    return element("rect", tooltip, class_=kind, x=x, y=y, width=width, height=height, fill=COLOURS[kind], **more)
 
 
 def words(text: str, x: float, y: float, **more: str | float) -> str:
