@@ -105,7 +105,7 @@ def opened(contexts, home):
         pages.append(page)
         page.route("**/*", look)
         page.on("console", lambda said: complaints.append(said.text) if is_complaint(said) else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("pageerror", lambda error: complaints.append(error.stack or str(error)))
         page.goto(home + fragment)
         page.wait_for_selector("body[data-shown]")
         return page

@@ -49,6 +49,18 @@ def test_without_python_the_first_answer_is_shown_and_what_is_missing_is_said(br
 
 
 @in_browser
+def test_a_first_answer_that_comes_in_part_leaves_the_page_to_python(browser, hosted):
+    page, complaints = browser.new_page(service_workers="block"), []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.route("**/first/gpt2*.json", lambda route: route.fulfill(body="", content_type="application/json"))
+    page.goto(hosted)
+    page.wait_for_selector("body[data-shown]", timeout=60_000)
+    assert total(page) == 124_439_808
+    assert complaints == []
+    page.close()
+
+
+@in_browser
 def test_it_works_without_a_network(browser, static_folder, tmp_path):
     folder = shutil.copytree(static_folder / "explore", tmp_path / "explore")
     with browser.new_context() as context:

@@ -84,13 +84,22 @@ async function ask(asked) {
   }
 }
 
+// A file's JSON, or null where it does not come whole: Python answers then.
+async function fetched(address) {
+  try {
+    const reply = await fetch(address);
+    return reply.ok ? await reply.json() : null;
+  } catch {
+    return null;
+  }
+}
+
 // A preset or a story as the site was built with it, until Python has started.
 async function showFirst() {
   const name = isStory() ? `story-${state.story}` : isNamed() ? state.model.name : null;
   if (!start.first?.includes(name)) return false;
-  const reply = await fetch(`first/${name}${innerWidth < WIDE ? "-narrow" : ""}.json`).catch(() => null);
-  if (!reply?.ok) return false;
-  const answer = await reply.json();
+  const answer = await fetched(`first/${name}${innerWidth < WIDE ? "-narrow" : ""}.json`);
+  if (!answer) return false;
   if (document.body.dataset.shown === undefined && (isNamed() || isStory())) show(answer);
   document.body.dataset.first = "shown";
   return true;
