@@ -170,7 +170,9 @@ class Chains(Reading):
             counted = text[pieces[found[1]].end : pieces[-1].end]
             if isinstance(found[0], Number) and TOTAL.search(counted):
                 words = text[: pieces[-1].end]  # "61 layers in total = 61 × 376.4M"
-            return _Beginning(f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces))], start, argument)
+            return _Beginning(
+                f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces[found[1] :]))], start, argument
+            )
         if computes(pieces):
             self._miss(line)
         stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]

@@ -128,7 +128,10 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         rounding = off - arithmetic
         if ledger is not None and judge.quantities is not None:
             term = claim.term or Term(claim.true)
-            if abs(ledger.total - term.value) <= term.spread:  # terms are rounded, and none is left out
+            # The number of a lone total may be rounded too: "Total: ~6.7B".
+            lone = claim.expression is None and not term.parts and claim.is_rounded
+            spread = (claim.written.high - claim.written.low) / 2 if lone else term.spread
+            if abs(ledger.total - term.value) <= spread:  # terms are rounded, and none is left out
                 rounding = ledger.total - claim.stated - arithmetic
             else:
                 missing = omissions(term, judge.quantities) or ()

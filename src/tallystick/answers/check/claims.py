@@ -22,6 +22,8 @@ _ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|[kmgtp]?
 _PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参数|參數|パラメータ|파라미터", re.IGNORECASE)
 
 _UNREAD = exactly(0)
+_RATIO = re.compile(r"\btotal\s*/\s*\w+|\w+\s*/\s*total\b", re.IGNORECASE)  # "total/active = 9.1"
+LEAST_N = 1_000_000  # a smaller N is the number of layers or of tokens
 LEAST_COUNT = 100_000  # a smaller number may be a size
 MOST_BEHIND = 2  # words after "Total:" that keep its number the total
 
@@ -90,7 +92,13 @@ def is_total(statement: Statement) -> bool:
     behind = words.rpartition(":")[2]
     if len(behind.split()) > MOST_BEHIND and not re.search(r"[-+*/=]", behind):
         words = behind  # "Total: of these the matrix of the layer (64 × 10" is of the matrix
-    return bool(TOTAL.search(words) or statement.name == "N") and not measures(statement)
+    return bool(TOTAL.search(_RATIO.sub("", words)) or _is_n(statement)) and not measures(statement)
+
+
+def _is_n(statement: Statement) -> bool:
+    """Return whether a statement gives N, the number of parameters; N = 96 is of layers."""
+    values = (side.expression for side in statement.sides)
+    return statement.name == "N" and any(not isinstance(one, Number) or one.value >= LEAST_N for one in values)
 
 
 def measures(statement: Statement) -> bool:

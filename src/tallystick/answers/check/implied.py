@@ -11,7 +11,7 @@ from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.mistyped import LEAST_OFF, is_mistyped
-from tallystick.answers.check.model.quantities import Quantities
+from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Value, alone, exactly
@@ -73,7 +73,8 @@ class Implied:
         near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
         if "one" in tags_of(statement.label) or self._has_more(above):
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
-        known = self.quantities is not None and claim.stated == self.quantities.total
+        rounds = self._rounds_model(claim)
+        known = rounds or (self.quantities is not None and claim.stated == self.quantities.total)
         wrong = (
             near
             and not known
@@ -85,12 +86,19 @@ class Implied:
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
-        if judged and not (fits or wrong) and (column := self._column(statement)):
+        if judged and not (fits or wrong or rounds) and (column := self._column(statement)):
             above, sums = column, self.so_far.sum(column)
             fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             return self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
         return Sum(tuple(above), sums, fits)
+
+    def _rounds_model(self, claim: Claim) -> bool:
+        """Return whether a number rounds the model's total: "~6.7B" of 6,738,415,616."""
+        width = claim.written.high - claim.written.low
+        if self.quantities is None or not claim.is_rounded or width > VAGUE * claim.stated:
+            return False
+        return self.quantities.whole_model(claim.written) is not None
 
     def _last_lines(self) -> Iterator[tuple[list[int], Value]]:
         """Yield the places of the last lines that no sum has, one more each time, and their sum."""

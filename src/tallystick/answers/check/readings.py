@@ -35,6 +35,8 @@ LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
 BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that means MiB
 
+_CONVERTED = ("bytes", "operations", "multiplications")
+
 Sides: TypeAlias = "Sequence[Side]"
 
 
@@ -138,9 +140,9 @@ class Readings:
         left, right, loose = one.expression, other.expression, other.loose
         first = alone(left, loose=loose) or self.value(left, asides, loose=loose)
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
-        if first.meets(second):
-            return True
         apart = abs(first.exact - second.exact)
+        if first.meets(second) or (apart <= LITTLE * abs(first.exact) and first.meets(_to_zeros(right) or second)):
+            return True
         if loose and isinstance(left, Number) and isinstance(right, Operation) and apart <= LITTLE * abs(first.exact):
             return True  # "7,087,872 ≈ 12 × 768²": only near, as the sign says
         if isinstance(left, Operation) and "/" in left.symbols and isinstance(right, Number) and apart < right.unit:
@@ -176,8 +178,8 @@ class Readings:
             if isinstance(right.expression, Number) and isinstance(left.expression, Operation) and has_slip(*values):
                 return ""
             return "has words or a function among its numbers"
-        if _shapes(left.expression, right.expression):
-            return "multiplies matrices: these are their shapes"
+        if why := _unlike(left, right):
+            return why
         low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         ratio = high / low if low else 0
@@ -189,6 +191,16 @@ class Readings:
         factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
         left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
         return "has sides too far apart to be meant as equal" if not 0 < ratio <= FAR and not left_out else ""
+
+
+def _to_zeros(side: Expression) -> Value | None:
+    """Return a number of whole thousands or millions, with the bounds of its zeros, or None.
+
+    "800K" may be 802,816; "38.0M" is written to its last digit.
+    """
+    if not isinstance(side, Number) or not side.rounded or side.unit not in SCALED:
+        return None
+    return alone(side, loose=True)
 
 
 def _units(side: Side) -> Sequence[Fraction]:
@@ -236,6 +248,14 @@ def names_in(expression: Expression) -> Iterator[str]:
 
 def _first_addend(side: Expression) -> Expression:
     return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "+" else side
+
+
+def _unlike(left: Side, right: Side) -> str:
+    """Return why two sides count different things, or "" if they may be equal."""
+    if right.unit in _CONVERTED and left.unit != right.unit and isinstance(left.expression, Name | Number):
+        return "gives parameters in another unit"  # "one expert (of one layer) = 352 MB"
+    shapes = _shapes(left.expression, right.expression)
+    return "multiplies matrices: these are their shapes" if shapes else ""
 
 
 def _shapes(left: Expression, right: Expression) -> bool:

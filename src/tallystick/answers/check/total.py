@@ -25,6 +25,7 @@ PER_LAYER = re.compile(
     r"|\d\s?[KMB万亿億]?\s?(?:个?参数|參數|パラメータ)?\s?/\s?[层層][^=≈]*$",
     re.IGNORECASE,
 )
+LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 FAR = 2  # a sum off by over half the model's total is not the whole
 
 
@@ -37,12 +38,13 @@ def whole(judge: Judge) -> int | None:
     """
     statements = judge.derivation.statements
     collected = _collected(judge)
+    least = _least(judge)
     found = {
         place: claim
         for place, (statement, claim) in enumerate(zip(statements, judge.claims, strict=True))
         if claim is not None
         and not measures(statement)
-        and claim.stated >= 1  # 70% is a share
+        and claim.stated >= least
         and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, statement, claim, collected)
     }
@@ -75,6 +77,16 @@ def whole(judge: Judge) -> int | None:
         return round(away, 2), formula, not _adds(found[place]), -place
 
     return min(found, key=rank)
+
+
+def _least(judge: Judge) -> Fraction:
+    """Return the least number that may be the total.
+
+    70% is a share; the 96 of "N = 96" layers is far below the largest product.
+    """
+    lines = zip(judge.derivation.statements, judge.claims, strict=True)
+    sizes = (claim.stated for line, claim in lines if claim is not None and claim.expression and not measures(line))
+    return max(Fraction(1), max(sizes, default=Fraction(0)) / LEAST_OF_PARTS)
 
 
 def _in_prose(judge: Judge) -> int | None:
