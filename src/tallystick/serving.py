@@ -49,6 +49,10 @@ def serve(
     speculative: str | None = None,
     draft: Any = None,
     draft_tokens: int | None = None,
+    enable_prefix_caching: bool = False,
+    mamba_ssm_cache_dtype: str = "auto",
+    language_model_only: bool = False,
+    skip_mm_profiling: bool = False,
     max_loras: int | None = None,
     max_lora_rank: int | None = None,
     input_tokens: int | None = None,
@@ -94,6 +98,11 @@ def serve(
             ``"draft_model"`` or ``"ngram"``.
         draft: its draft model, as for `count`; without it, a head of the usual sizes.
         draft_tokens: tokens that it drafts at once.
+        enable_prefix_caching: keep one recurrent state more for each request (vLLM).
+        mamba_ssm_cache_dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``, the dtype of
+            recurrent states (vLLM); ``"auto"`` is the config's.
+        language_model_only: load no vision or audio tower (vLLM).
+        skip_mm_profiling: load the towers, but profile no images (vLLM).
         max_loras: LoRA adapters in memory at the same time, each on all linear layers.
         max_lora_rank: rank of the largest adapter; None is 16.
         input_tokens: of a request, for `Serve.requests`.
@@ -146,6 +155,10 @@ def serve(
         speculative=speculative,
         draft=None if draft is None else ledger_of(draft, None, False, {}),
         draft_tokens=draft_tokens,
+        enable_prefix_caching=enable_prefix_caching,
+        mamba_ssm_cache_dtype=mamba_ssm_cache_dtype,
+        language_model_only=language_model_only,
+        skip_mm_profiling=skip_mm_profiling,
         max_loras=max_loras,
         max_lora_rank=max_lora_rank,
         input_tokens=input_tokens,

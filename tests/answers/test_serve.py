@@ -165,7 +165,7 @@ def test_rotary_tables_are_of_all_scaled_positions():
         ({"tp": 0}, "tp is 0, expected a positive integer"),
         ({"gpu_memory_utilization": 95}, "gpu_memory_utilization is 95, expected a share such as 0.9"),
         ({"cpu_offload_gb": -1}, "cpu_offload_gb is -1, expected GiB, such as 4"),
-        ({"engine_version": "0.1"}, "vLLM 0.1 is not known: constants begin with 0.6"),
+        ({"engine_version": "0.1"}, "vLLM 0.1 is not known: rules begin with 0.6"),
         ({"dtype": "int99"}, "unknown number format 'int99'"),
     ],
 )

@@ -57,6 +57,30 @@ def test_a_pasted_line_of_llama_cpp(line, options):
     assert (found.engine, found.source, found.options) == ("llama.cpp", "qwen3.gguf", options)
 
 
+@pytest.mark.parametrize(
+    ("value", "options"),
+    [
+        ("image=10", {}),
+        ('{"image": 0, "video": 1}', {}),
+        ('{"image": 0}', {}),
+        ('{"image": 0, "video": 0}', {"language_model_only": True}),
+        ("image=0,video=0", {"language_model_only": True}),
+    ],
+)
+def test_a_prompt_without_images_is_of_the_language_model_alone(value, options):
+    assert pasted(["vllm", "serve", "org/name", "--limit-mm-per-prompt", value]).options == options
+
+
+def test_options_of_towers_and_states():
+    line = "vllm serve org/name --enable-prefix-caching --mamba_ssm_cache_dtype float32 --skip-mm-profiling"
+    assert pasted(line.split()).options == {
+        "enable_prefix_caching": True, "mamba_ssm_cache_dtype": "float32", "skip_mm_profiling": True,
+    }  # fmt: skip
+    assert pasted(["vllm", "serve", "org/name", "--no-enable-prefix-caching"]).options == {
+        "enable_prefix_caching": False
+    }
+
+
 def test_a_pasted_line_of_sglang():
     line = (
         "python3 -m sglang.launch_server --model-path org/name --tp 4 --mem-fraction-static 0.93 --context-length 8192"
@@ -160,7 +184,7 @@ containers:
 @pytest.mark.parametrize(
     ("text", "engine", "source", "options"),
     [
-        (COMPOSE, "vllm", "org/name", {"max_model_len": 16384, "tp": 2}),
+        (COMPOSE, "vllm", "org/name", {"max_model_len": 16384, "tp": 2, "engine_version": "0.19.0"}),
         (FOLDED, "vllm", "org/name", {"max_num_seqs": 16, "enforce_eager": True}),
         (LLAMA, "llama.cpp", "org/name-GGUF", {"quantization": "q4_k_m", "max_model_len": 16384, "max_num_seqs": 2}),
         (URL, "llama.cpp", "hub/org/name-Q4_K_M.gguf", {"gpu_layers": 99}),
@@ -183,6 +207,18 @@ containers:
             "llama.cpp",
             "/models/a.gguf",
             {"gpu_layers": 99},
+        ),
+        (
+            "docker run --gpus '\"device=2\"' -e HF_TOKEN=x vllm/vllm-openai:v0.31.0-ubuntu2404 --model org/name",
+            "vllm",
+            "org/name",
+            {"engine_version": "0.31.0"},
+        ),
+        (
+            "docker run lmsysorg/sglang:v0.5.6.post1-cu129 python3 -m sglang.launch_server --model-path org/name",
+            "sglang",
+            "org/name",
+            {"engine_version": "0.5.6.post1"},
         ),
         ("$ vllm serve org/name `\n  -tp 2", "vllm", "org/name", {"tp": 2}),  # PowerShell
         ("nohup vllm serve org/name > log 2>&1 &", "vllm", "org/name", {}),

@@ -3,7 +3,7 @@
 import pytest
 
 import tallystick
-from engine_logs import judged, plan, rows
+from engine_logs import errors_of, plan, rows
 from tallystick import BadInput
 from tallystick.runtimes.sglang.releases import Asked, prefill_graphs, release_of, share
 
@@ -14,11 +14,7 @@ ROUNDED = {"mem usage": 0.03 * GIB, "K size": 0.011 * GIB, "V size": 0.011 * GIB
 
 @pytest.fixture(scope="module")
 def errors():
-    found = {}
-    for row in ROWS:
-        for one in judged(row) if row.judges else ():
-            found.setdefault(one.what, []).append(one)
-    return found
+    return errors_of(ROWS)
 
 
 @pytest.mark.parametrize(

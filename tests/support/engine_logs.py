@@ -3,7 +3,8 @@
 A row is a run that somebody published: its link, the engine's command line, and what the log said;
 an empty cell was not published. `split` says what a row is for: constants were read from rows that
 are ``fit``, and are judged by rows that are ``judge``. The rule: of vLLM's rows, those of
-Llama-3.1-8B in bfloat16 at 8,192 tokens, of Qwen3-14B before 0.19, and of gpt-oss-20b are ``fit``;
+Llama-3.1-8B in bfloat16 at 8,192 tokens and on 0.6.4, of Qwen3-14B before 0.19, of gpt-oss-20b, and
+of Qwen3.5-9B, whose profile run is its vision tower's, are ``fit``;
 of llama.cpp's, those of Pythia-2.8B, of Llama-3.1-8B, and of gpt-oss-20b with steps of 2,048; of
 SGLang's, those of Llama-3.1-8B on a whole H100 by its default share or by its weights alone, and
 that of Qwen3-235B on four H100.
@@ -17,6 +18,7 @@ As a script: the errors of each row, and their summary.
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shlex
 import sys
@@ -42,7 +44,7 @@ class Row(NamedTuple):
     version: str
     model: str
     preset: str
-    overrides: dict
+    overrides: dict  # config keys, and their values as JSON
     device: str  # its name, or its memory as torch counted it; then what was free, if the log says so
     command: str
     starts: bool | None  # None: it was stopped by something that is no matter of memory, or not published
@@ -85,17 +87,17 @@ def _row(number, engine, cells):
     for text in filter(None, cells.get("lines", "").split("; ")):
         label, _, sizes = text.partition(" = ")
         said[label] = sum(float(size) for size in sizes.split(", ")) * (1 if label in NUMBERS else unit)
-    overrides = dict(word.split("=") for word in cells["overrides"].split())
+    overrides = dict(word.split("=", 1) for word in cells["overrides"].split())
     return Row(
         number, engine, cells["split"], cells["source"], cells["version"], cells["model"], cells["preset"],
-        {key: int(value) for key, value in overrides.items()}, cells["device"], cells["command"],
+        overrides, cells["device"], cells["command"],
         {"yes": True, "no": False}.get(cells["starts"]), said,
     )  # fmt: skip
 
 
 @cache
 def _ledger(preset, overrides):
-    return tallystick.count(preset, **dict(overrides))
+    return tallystick.count(preset, **{key: json.loads(value) for key, value in overrides})
 
 
 def plan(row):
@@ -104,6 +106,7 @@ def plan(row):
     if row.engine == "llama_cpp":  # the file's name ends with its type
         line.options["quantization"] = line.source.removesuffix(".gguf").rpartition("-")[2]
     ledger = _ledger(row.preset, tuple(row.overrides.items()))
+    line.options.pop("engine_version", None)  # of an image; the row's is known better
     device, _, free = row.device.partition(" free ")
     if free:
         line.options["free_memory"] = parse_size(free)
@@ -155,6 +158,15 @@ def _of_sglang(answer, what):
         return int(re.search(r"max_mamba_cache_size: (\d+)", text)[1])
     tokens = answer.options.get("max_total_tokens", answer.kv_cache_tokens)
     return float(re.search(rf"{what}: ([\d.]+) GB", text)[1]) * GIB * tokens / answer.kv_cache_tokens
+
+
+def errors_of(found):
+    """Return what judges of some rows, by quantity."""
+    errors = {}
+    for row in found:
+        for one in judged(row) if row.judges else ():
+            errors.setdefault(one.what, []).append(one)
+    return errors
 
 
 def main(engine):

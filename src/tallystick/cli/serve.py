@@ -42,7 +42,9 @@ _GIVEN = (
     "engine_version", "dtype", "quantization", "kv_cache_dtype", "tp", "pp", "dp", "max_num_seqs", "block_size",
     "gpu_memory_utilization", "cpu_offload_gb", "kv_cache_memory_bytes", "gpu_layers", "cpu_moe_layers", "draft",
     "num_gpu_blocks_override", "max_mamba_cache_size", "speculative", "draft_tokens", "max_loras", "max_lora_rank",
+    "mamba_ssm_cache_dtype",
 )  # fmt: skip
+_SWITCHES = ("enforce_eager", "enable_prefix_caching", "language_model_only", "skip_mm_profiling")
 MOST_TEXT = 1_000_000  # bytes of a file that --from reads
 
 
@@ -82,6 +84,10 @@ def add(commands: Any) -> None:
     add("--max-total-tokens", metavar="N", help="most tokens of the pool (sglang)")
     add("--num-gpu-blocks-override", type=whole, metavar="N", help="pages of the pool, whatever the memory (vllm)")
     add("--max-mamba-cache-size", type=whole, metavar="N", help="slots of recurrent states (sglang)")
+    add("--mamba-ssm-cache-dtype", metavar="DTYPE", help="dtype of recurrent states: float32, bfloat16 (vllm)")
+    add("--enable-prefix-caching", action="store_true", help="keep one recurrent state more per request (vllm)")
+    add("--language-model-only", action="store_true", help="load no vision or audio tower (vllm)")
+    add("--skip-mm-profiling", action="store_true", help="profile no images (vllm)")
     add("--n-cpu-moe", dest="cpu_moe_layers", type=whole, metavar="N", help="layers whose experts stay on the host")
     add("--speculative", metavar="METHOD", help=f"speculative decoding: {', '.join(METHODS)}")
     add("--draft", metavar="MODEL", help="its draft model (default: a head of the usual sizes)")
@@ -125,8 +131,7 @@ def _asked(options: argparse.Namespace) -> tuple[str, str, dict[str, Any], list[
     for name in _LENGTHS:
         if getattr(options, name) is not None:
             given[name] = length(getattr(options, name))
-    if options.enforce_eager:
-        given["enforce_eager"] = True
+    given |= {name: True for name in _SWITCHES if getattr(options, name)}
     if options.disable_hybrid_kv_cache_manager:
         given["hybrid_kv_cache"] = False
     if options.free_memory is not None:

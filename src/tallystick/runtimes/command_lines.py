@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput, quoted
-from tallystick.runtimes.command_options import COSTLY, ENGINES, FLAGS, IMAGES, STARTS, VARIABLES
+from tallystick.runtimes.command_options import COSTLY, ENGINES, FLAGS, IMAGES, STARTS, TAGGED, VARIABLES
 from tallystick.runtimes.command_texts import words_of
 
 
@@ -34,6 +34,7 @@ _METHODS = {
     "eagle": "eagle", "eagle3": "eagle3", "nextn": "mtp", "mtp": "mtp", "standalone": "draft_model", "ngram": "ngram",
     "draft_model": "draft_model",
 }  # fmt: skip
+_COUNT = re.compile(r"[a-z]\"?\s*[:=]\s*(\d{1,9})")
 _FILES = re.compile(r"exps\s*=\s*CPU", re.IGNORECASE)
 
 
@@ -56,6 +57,8 @@ def pasted(words: Sequence[str]) -> Pasted:
         found.read([word for name, value in _variables(before) for word in (VARIABLES[name], value)])
     found.read(rest)
     source, options = found.result()
+    version = _tagged(engine, whole)
+    options |= {"engine_version": version} if version else {}
     return Pasted(engine, source, options, tuple(dict.fromkeys(found.unmodelled)))
 
 
@@ -136,6 +139,7 @@ class _Reader:
         else:
             self._speculative()
             self._adapters()
+            self._images()
         if self.engine == "sglang" and not options.pop("dp_attention", False):
             options.pop("dp", None)  # replicas of the whole engine
         return source, options
@@ -190,6 +194,12 @@ class _Reader:
             known = "eagle3" if "eagle3" in str(options.pop("draft")).lower() else "eagle"
         options["speculative"] = known
 
+    def _images(self) -> None:
+        """Read how many images and videos a prompt may have: none is the language model alone."""
+        counts = _COUNT.findall(str(self.options.pop("images", "")))
+        if len(counts) > 1 and not any(map(int, counts)):
+            self.options["language_model_only"] = True
+
     def _adapters(self) -> None:
         options = self.options
         paths = options.pop("lora_paths", None)
@@ -237,6 +247,12 @@ def _command(words: list[str]) -> tuple[str, list[str], list[str]]:
     rest = words[behind:]
     end = next((number for number, word in enumerate(rest) if _ENDS.fullmatch(word)), len(rest))
     return engine, rest[:end], words[:place]
+
+
+def _tagged(engine: str, words: Sequence[str]) -> str | None:
+    """Return the version that a container's image names."""
+    tags = (re.fullmatch(TAGGED[engine], word) for word in words) if engine in TAGGED else ()
+    return next((found[1] for found in tags if found is not None), None)
 
 
 def _variables(words: Sequence[str]) -> list[tuple[str, str]]:

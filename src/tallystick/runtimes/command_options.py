@@ -21,6 +21,9 @@ VLLM: dict[str, tuple[str, Any]] = {
     "--no-disable-hybrid-kv-cache-manager": ("hybrid_kv_cache", True), "--model": ("source", str),
     "--enable-lora": ("lora", True), "--max-loras": ("max_loras", int), "--max-lora-rank": ("max_lora_rank", int),
     "--speculative-config": ("speculative_config", "json"), "-sc": ("speculative_config", "json"),
+    "--enable-prefix-caching": ("enable_prefix_caching", True), "--no-enable-prefix-caching": ("enable_prefix_caching", False),
+    "--mamba-ssm-cache-dtype": ("mamba_ssm_cache_dtype", str), "--language-model-only": ("language_model_only", True),
+    "--skip-mm-profiling": ("skip_mm_profiling", True), "--limit-mm-per-prompt": ("images", str),
     "--speculative-model": ("draft", str), "--num-speculative-tokens": ("draft_tokens", int),
 }  # fmt: skip
 SGLANG: dict[str, tuple[str, Any]] = {
@@ -56,7 +59,7 @@ ENGINES = {"vllm": VLLM, "sglang": SGLANG, "llama.cpp": LLAMA_CPP}
 # Options that change the memory, and that no rule here knows.
 COSTLY = {
     "vllm": (
-        "--decode-context-parallel-size", "--limit-mm-per-prompt", "--kv-transfer-config", "--compilation-config", "-O",
+        "--decode-context-parallel-size", "--kv-transfer-config", "--compilation-config", "-O",
         "--mamba-cache-mode", "--hf-overrides", "--num-scheduler-steps", "--kv-offloading-size",
     ),
     "sglang": (
@@ -72,13 +75,13 @@ COSTLY = {
 # Options of a larger range that take no value. Of others, the next word is the value.
 FLAGS = {
     "vllm": {
-        "--trust-remote-code", "--enable-prefix-caching", "--no-enable-prefix-caching", "--enable-chunked-prefill",
+        "--trust-remote-code", "--enable-chunked-prefill",
         "--no-enable-chunked-prefill", "--enable-auto-tool-choice", "--disable-log-requests", "--disable-log-stats",
         "--enable-expert-parallel", "-ep", "--disable-custom-all-reduce", "--enable-reasoning", "--enable-log-requests",
         "--no-enable-log-requests", "--use-v2-block-manager", "--headless", "--disable-sliding-window", "--calculate-kv-scales",
         "--enable-eplb", "--async-scheduling", "--no-async-scheduling", "--disable-frontend-multiprocessing",
-        "--enable-sleep-mode", "--enable-server-load-tracking", "--disable-uvicorn-access-log", "--language-model-only",
-        "--skip-mm-profiling", "--enable-request-id-headers", "--enable-prompt-tokens-details", "--no-ray",
+        "--enable-sleep-mode", "--enable-server-load-tracking", "--disable-uvicorn-access-log",
+        "--enable-request-id-headers", "--enable-prompt-tokens-details", "--no-ray",
         "--worker-use-ray", "--disable-fastapi-docs", "--enable-lora-bias", "--fully-sharded-loras",
         "--enable-dbo", "--no-disable-log-requests", "--enable-force-include-usage", "--disable-mm-preprocessor-cache",
     },
@@ -111,6 +114,10 @@ STARTS = {
 IMAGES = {
     "vllm": r"(?:\S+/)?vllm-openai(?:-rocm|-cpu)?(?:[:@]\S+)?",
     "llama.cpp": r"(?:\S+/)?llama\.cpp:(?:server|full)\S*",
+}
+TAGGED = {  # images whose tag is the engine's version
+    "vllm": r"(?:\S+/)?vllm-openai:v?(\d+\.\d+(?:\.\d+)?)(?:[-+.]\S*)?",
+    "sglang": r"(?:\S+/)?sglang:v?(\d+\.\d+(?:\.\d+(?:\.?post\d+)?)?)(?:-\S*)?",
 }
 # Environment variables of llama-server (`common/arg.cpp`), and the option of each.
 VARIABLES = {

@@ -67,6 +67,7 @@ class Rank(NamedTuple):
     low_rank: int = 0  # bytes of one LoRA adapter of rank 1, on all linear layers
     adapters: int = 0  # bytes of the slots for LoRA adapters
     draft: Draft | None = None
+    vision: tuple[tuple[str, int], ...] = ()  # sizes of the vision tower, by the keys of its config
 
 
 class Settings(NamedTuple):
@@ -96,6 +97,10 @@ class Settings(NamedTuple):
     states: int | None = None  # slots of recurrent states: SGLang's --max-mamba-cache-size
     dp: int = 1  # data parallel ranks; of SGLang, of its attention
     speculative: str = ""  # method of speculative decoding
+    draft_tokens: int = 0  # tokens that it drafts at once
+    prefix_caching: bool = False  # asked for: without, the engine's default
+    state_dtype: str = "auto"  # of recurrent states: vLLM's --mamba-ssm-cache-dtype
+    towers: bool = True  # the profile run has images
 
 
 class Card(NamedTuple):
@@ -148,6 +153,10 @@ class Engine(Protocol):
     @property
     def caches(self) -> Mapping[str, float | None]:
         """Formats of the KV cache, and bytes of an element; None is as wide as an activation."""
+
+    @property
+    def images(self) -> Sequence[str]:
+        """Types of models whose largest images its profile run is known to have."""
 
     @property
     def strict(self) -> bool:

@@ -10,6 +10,7 @@ from tallystick.errors import BadInput, quoted, shown
 MOST_LAYERS = 1_000_000
 AUTO = "auto"  # as many layers as fit
 MOST_SLOTS = 10_000
+STATES = ("auto", "float32", "bfloat16", "float16")  # dtypes of recurrent states
 METHODS = ("mtp", "eagle", "eagle3", "draft_model", "ngram")
 _WHOLE = (
     "tp", "pp", "dp", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size", "kv_cache_memory_bytes",
@@ -46,6 +47,10 @@ class Options:
     cpu_moe_layers: int | None = None
     speculative: str | None = None
     draft_tokens: int | None = None
+    enable_prefix_caching: bool = False
+    mamba_ssm_cache_dtype: str = "auto"
+    language_model_only: bool = False
+    skip_mm_profiling: bool = False
     max_loras: int | None = None
     max_lora_rank: int | None = None
     input_tokens: int | None = None
@@ -64,6 +69,11 @@ class Options:
             raise BadInput(f"gpu_memory_utilization is {shown(share)}, expected a share such as 0.9", code="bad-value")
         if not isinstance(self.cpu_offload_gb, int | float) or self.cpu_offload_gb < 0:
             raise BadInput(f"cpu_offload_gb is {shown(self.cpu_offload_gb)}, expected GiB, such as 4", code="bad-value")
+        if self.mamba_ssm_cache_dtype not in STATES:
+            raise BadInput(
+                f"mamba_ssm_cache_dtype is {quoted(self.mamba_ssm_cache_dtype)}, expected one of {', '.join(STATES)}",
+                code="unknown-name",
+            )
         if self.speculative is not None and self.speculative not in METHODS:
             raise BadInput(
                 f"speculative is {quoted(self.speculative)}, expected one of {', '.join(METHODS)}", code="unknown-name"

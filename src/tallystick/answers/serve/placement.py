@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tallystick.answers.serve.drafts import draft_of
 from tallystick.answers.serve.options import Options
 from tallystick.answers.serve.ranks import ranks_of
@@ -34,6 +36,8 @@ def placed(
         learned: the model has learned positions.
     """
     padded = engine.padded_vocabulary
+    if asked.language_model_only:
+        ledger = _without_towers(ledger)
     ranks = ranks_of(ledger, form, computed, asked.tp, asked.pp, padded=padded)
     if asked.dp > 1:
         ranks = _data_parallel(ledger, engine, asked, form, computed, ranks)
@@ -45,6 +49,13 @@ def placed(
         given = None if draft is None else ranks_of(draft, None, computed, asked.tp, 1, padded=padded)[0]
         ranks[-1] = ranks[-1]._replace(draft=draft_of(ledger, ranks[-1], asked.speculative, given))
     return ranks
+
+
+def _without_towers(ledger: Ledger) -> Ledger:
+    """Return the language model alone."""
+    towers = ledger.model.towers
+    kept = tuple(entry for entry in ledger.rolled if not (towers and entry.name.startswith(towers)))
+    return replace(ledger, rolled=kept)
 
 
 def _data_parallel(

@@ -151,8 +151,19 @@ def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed
         width=width,
         first=stage.number == 0,
         last=stage.last,
+        vision=_vision(values),
         fused=any(what.fused for what in runs if isinstance(what, AttentionRun)),
         **_by_layer(own, form),
+    )
+
+
+def _vision(values: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    """Return the sizes of the vision tower, by the keys of its config."""
+    begin = "vision_config."
+    return tuple(
+        (name.removeprefix(begin), value)
+        for name, value in values.items()
+        if name.startswith(begin) and type(value) is int
     )
 
 

@@ -262,7 +262,8 @@ class _Plan:
     def notes(self, asked: Options) -> Iterator[str]:
         """Yield what is assumed of the model."""
         model = self.ledger.model
-        if model.towers:
+        images = asked.language_model_only or asked.skip_mm_profiling or model.architecture in self.engine.images
+        if model.towers and not images:
             yield "the profile run's images, videos and audio are not modelled: activations of towers are left out"
         if asked.max_model_len is None:
             whose = "the engine's" if self._positions() is None else "the config's"
@@ -340,6 +341,10 @@ class _Plan:
             states=asked.max_mamba_cache_size,
             dp=asked.dp,
             speculative=asked.speculative or "",
+            draft_tokens=asked.draft_tokens or 0 if asked.speculative else 0,
+            prefix_caching=asked.enable_prefix_caching,
+            state_dtype=asked.mamba_ssm_cache_dtype,
+            towers=not (asked.language_model_only or asked.skip_mm_profiling),
         )
 
     def _length(self, asked: Options) -> int:

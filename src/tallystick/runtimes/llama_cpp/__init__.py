@@ -31,6 +31,7 @@ class LlamaCpp:
     name = "llama.cpp"
     padded_vocabulary = 1
     caches = CACHES
+    images: tuple[str, ...] = ()
     strict = False
 
     def release_of(self, version: str | None) -> str:

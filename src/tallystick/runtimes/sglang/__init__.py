@@ -37,6 +37,7 @@ class Sglang:
     name = "sglang"
     padded_vocabulary = PADDED_VOCABULARY
     caches = CACHES
+    images: tuple[str, ...] = ()
     strict = True
 
     def release_of(self, version: str | None) -> str:

@@ -6,10 +6,9 @@ in `python/sglang/srt/arg_groups/memory_hook.py`.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-from tallystick.errors import BadInput, quoted
+from tallystick.runtimes.engine_versions import release_before
 
 MIB = 2**20
 NEWEST_JUDGED = "0.5.13"
@@ -29,7 +28,7 @@ class Step(NamedTuple):
 class Release(NamedTuple):
     """Defaults from one release on, until the next in the table."""
 
-    version: tuple[int, ...]
+    number: tuple[int, ...]
     steps: tuple[Step, ...]
     rule: str  # of the static share: "ranks", "table" or "parts"
     more_requests: int  # added to --max-running-requests, as chosen
@@ -93,16 +92,7 @@ def release_of(version: str | None) -> Release:
     Raises:
         BadInput: if it is no version, or one before 0.3.
     """
-    given = version or NEWEST_JUDGED
-    match = re.fullmatch(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[.\w+-]{0,60})", given.strip())
-    if match is None:
-        raise BadInput(f"{quoted(given)} is not a version: give one such as {NEWEST_JUDGED}", code="bad-value")
-    # 0.5 alone is the newest of its line.
-    number = (int(match[1]), int(match[2]), int(match[3]) if match[3] else 99)
-    found = [one for one in RELEASES if one.version <= number]
-    if not found:
-        raise BadInput(f"SGLang {given} is not known: rules begin with 0.3; give --engine-version", code="unknown-name")
-    return found[-1]
+    return release_before("SGLang", version or NEWEST_JUDGED, RELEASES, NEWEST_JUDGED)
 
 
 class Asked(NamedTuple):

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tallystick.runtimes.engines import GIB, Card, LogLine, Rank, Served, Settings
-from tallystick.runtimes.vllm import profile
+from tallystick.runtimes.vllm import encoder, profile
+from tallystick.runtimes.vllm.cuda_graphs import captured
 from tallystick.runtimes.vllm.pages import BLOCK, UTILS, Kind, Pool, kinds_of, pool_of
+from tallystick.runtimes.vllm.states import state_bytes, states_of_request
 from tallystick.runtimes.vllm.versions import NEWEST_JUDGED, Release, release_of
 
 WORKER = "vllm/v1/worker/gpu_worker.py"
 LARGE = 70 * GIB  # devices of at least this memory, A100 excepted, get the larger defaults
+INTERFACE = "vllm/platforms/interface.py _align_hybrid_block_size"
 DEFAULTS = "vllm/engine/arg_utils.py get_batch_defaults"
 # Formats of --kv-cache-dtype, and bytes of an element; None is the model's dtype.
 CACHES: dict[str, float | None] = {
@@ -24,7 +27,7 @@ CACHES: dict[str, float | None] = {
 OLDER_CARDS = ("t4", "v100-16gb", "v100-32gb")  # below compute capability 8: V0 until it was removed
 V0_REMOVED = (0, 11)
 CHUNKED = 32_768  # V0 splits prompts of models with longer requests (`EngineArgs.create_engine_config`)
-LONGEST_GRAPH = 512  # tokens of the largest captured batch
+LINKED = ("a100", "h100", "h200", "b200", "b300", "gb200", "v100")  # names of cards with NVLink, as a rule
 
 
 class Vllm:
@@ -33,6 +36,7 @@ class Vllm:
     name = "vllm"
     padded_vocabulary = profile.PADDED_VOCABULARY
     caches = CACHES
+    images = encoder.RULED
     strict = True
 
     def release_of(self, version: str | None) -> str:
@@ -99,16 +103,7 @@ def defaults(settings: Settings, card: Card) -> dict[str, int]:
 def is_v0(settings: Settings, card: Card) -> bool:
     """Return whether the engine is V0, whose steps hold whole prompts."""
     release = release_of(settings.version)
-    numbers = tuple(map(int, release.version.split(".")))
-    return release.whole_prompts or (numbers < V0_REMOVED and card.name.lower() in OLDER_CARDS)
-
-
-def graphs(requests: int) -> int:
-    """Return the CUDA graphs that are captured: piecewise and full ones (`vllm/config/vllm.py`)."""
-    longest = min(2 * requests, LONGEST_GRAPH)
-    sizes = [1, 2, 4, *range(8, 256, 8), *range(256, LONGEST_GRAPH + 1, 16)]
-    piecewise = [size for size in sizes if size <= longest]
-    return len(piecewise) + len([size for size in piecewise if size <= requests])
+    return release.whole_prompts or (release.number < V0_REMOVED and card.name.lower() in OLDER_CARDS)
 
 
 class _Plan:
@@ -120,14 +115,12 @@ class _Plan:
         self.block = settings.block_size or BLOCK
         drafted = rank.draft.weights if rank.draft is not None else 0
         self.weights = rank.weights + rank.adapters + drafted - settings.offload
-        peaks = {
-            "profile run": profile.forward(rank, batched, staged=settings.pp > 1),
-            "sampler": profile.sampler(rank, batched, requests, release),
-        }
+        peaks = _peaks(rank, settings, card, release, used)
         self.peak = max(peaks, key=lambda name: peaks[name])
         self.activations = peaks[self.peak]
-        self.graphs = 0 if settings.eager else graphs(requests) * release.graphs
-        self.outside = outside(settings, release)
+        self.captured = captured(requests)
+        self.graphs = self.captured.estimate if release.graphs and not settings.eager else 0
+        self.outside = outside(settings, release, card)
         self.share = settings.memory_share or release.memory_share
         self.requested = int(card.memory * self.share)
         left = self.requested - self.weights - self.activations - self.other
@@ -136,14 +129,16 @@ class _Plan:
             (*rank.attending, *(rank.draft.attending if rank.draft is not None else ())),
             rank.recurring,
             width=settings.kv_width,
-            state_width=rank.width,
-            kernel=rank.kernel,
+            states=[state_bytes(run.keeps, rank, settings) for run in rank.recurring],
+            states_of_request=states_of_request(settings),
             block=self.block,
             hybrid=settings.hybrid,
         )
         self.pool: Pool | None = pool_of(kinds)
         self.kinds: list[Kind] = kinds
         self.blocks = self._blocks(settings)
+        if self.pool is not None:
+            self.block = min((one.block for one in self.pool.groups if one.token), default=self.block)
         self.per_token = sum(kind.layers * kind.token for kind in kinds)
 
     @property
@@ -181,11 +176,28 @@ class _Plan:
         return low
 
 
-def outside(settings: Settings, release: Release) -> int:
-    """Return the bytes that the profile run adds outside of torch: NCCL's buffers and kernels."""
-    if settings.tp > 1:
+def _peaks(rank: Rank, settings: Settings, card: Card, release: Release, used: dict[str, int]) -> dict[str, int]:
+    """Return the bytes at each peak of the profile run, without weights."""
+    batched, v0 = used["max_num_batched_tokens"], is_v0(settings, card)
+    peaks = {
+        "profile run": profile.forward(rank, batched, staged=settings.pp > 1, v0=v0),
+        "sampler": profile.sampler(rank, batched, used["max_num_seqs"], release, v0=v0),
+    }
+    images = encoder.profiled(rank, batched, settings.tp) if settings.towers and not v0 else None
+    if images is None:
+        return peaks
+    return {**{name: size + images.kept for name, size in peaks.items()}, "vision tower": images.peak}
+
+
+def outside(settings: Settings, release: Release, card: Card) -> int:
+    """Return the bytes that the profile run adds outside of torch: NCCL's buffers and kernels.
+
+    Ranks without NVLink add no more than one device: 0.09 to 0.2 GiB in logs of RTX 3090, L40S.
+    """
+    linked = card.memory >= LARGE or card.name.lower().startswith(LINKED)
+    if settings.tp > 1 and linked:
         return release.outside_parallel[0 if settings.tp == 2 else 1]
-    return release.outside_pipeline if settings.pp > 1 else release.outside
+    return release.outside_pipeline if settings.pp > 1 and settings.tp == 1 else release.outside
 
 
 def _error(
@@ -229,10 +241,13 @@ def _lines(
         lines.append(
             LogLine(
                 f"Estimated CUDA graph memory: {first.graphs / GIB:.2f} GiB total",
-                f"{first.graphs // release.graphs} graphs × {release.graphs:,} B",
-                release.source,
+                f"{first.captured.piecewise} piecewise and {first.captured.full} full graphs",
+                "vllm/v1/worker/gpu_model_runner.py profile_cudagraph_memory",
             )
         )
+    if any(kind.state for kind in first.kinds) and any(kind.token for kind in first.kinds):
+        block = f"Setting attention block size to {first.block} tokens"
+        lines.append(LogLine(block, "an attention page is at least as large as a recurrent state", INTERFACE))
     if settings.kv_bytes is None and settings.blocks is None:
         formula = (
             f"{first.requested:,} B ({first.share:g} of the device) - {first.weights:,} B of weights"
@@ -291,15 +306,16 @@ def _notes(first: _Plan, settings: Settings, release: Release) -> tuple[str, ...
     if settings.version is None:
         notes.append(f"assumed vLLM {NEWEST_JUDGED}; change it with --engine-version")
     if release.graphs:
-        notes.append("vLLM 0.21 and later subtract an estimate of CUDA graphs, which is known to ±0.5 GiB")
-    if release.graphs == 0 and not settings.eager:
+        notes.append("vLLM 0.21 and later subtract an estimate of CUDA graphs, which is known to ±0.2 GiB")
+    if not release.graphs and not settings.eager:
         notes.append("CUDA graphs (0.5 to 1.9 GiB) are captured after the KV cache, outside of the budget")
     if settings.tp > 4:
         notes.append("memory outside of torch is known for up to 4 tensor-parallel ranks")
     if settings.dp > 1:
         notes.append(f"each of {settings.dp} data-parallel replicas has this pool; experts are divided between them")
     if any(kind.state for kind in first.kinds):
-        notes.append("recurrent states as without prefix caching: one page per request in each group")
+        pages = states_of_request(settings)
+        notes.append(f"recurrent states: {pages} page{'s' * (pages > 1)} per request in each group")
     return tuple(notes)
 
 

@@ -25,6 +25,7 @@ class Kind(NamedTuple):
     layers: int
     token: int  # bytes of one token in one layer; of a recurrent layer, 0
     state: int = 0  # bytes of a sequence's state in one recurrent layer
+    states: int = 1  # that a request keeps
     window: int | None = None
     chunked: bool = False  # the window is a chunk
     block: int = BLOCK  # tokens of a page
@@ -90,7 +91,7 @@ class Pool(NamedTuple):
 
 def _pages(kind: Kind, tokens: int, batched: int) -> int:
     if kind.state:
-        return 1
+        return kind.states
     if kind.window is None:
         return ceil(tokens / kind.block)
     if kind.chunked:
@@ -104,8 +105,8 @@ def kinds_of(
     recurring: Iterable[Recurring],
     *,
     width: float,
-    state_width: int,
-    kernel: int,
+    states: Sequence[int] = (),
+    states_of_request: int = 1,
     block: int = BLOCK,
     hybrid: bool = True,
 ) -> list[Kind]:
@@ -115,8 +116,8 @@ def kinds_of(
         attending: attention layers, with the heads of this device.
         recurring: recurrent layers, whole.
         width: bytes of a cached element.
-        state_width: bytes of an element of a convolution state.
-        kernel: tokens that a recurrent layer's convolution reads: its state keeps one fewer.
+        states: bytes of a sequence's state in each of the recurrent layers.
+        states_of_request: states that a request keeps.
         block: tokens of a page.
         hybrid: whether windows free their pages; otherwise they count as full attention.
     """
@@ -129,11 +130,8 @@ def kinds_of(
             kept = int(window) if window is not None and hybrid else None
             kind = Kind(0, token, window=kept, chunked=kept is not None and one.heads.chunked, block=block)
             found[kind] = found.get(kind, 0) + int(layers)
-    for run in recurring:
-        inputs = int(run.keeps.inputs) * (kernel - 1) // kernel
-        state = inputs * (4 if run.keeps.wide_inputs else state_width)
-        state += int(run.keeps.state) * (4 if run.keeps.wide else state_width)
-        kind = Kind(0, 0, state=state)
+    for run, state in zip(recurring, states, strict=True):
+        kind = Kind(0, 0, state=state, states=states_of_request)
         found[kind] = found.get(kind, 0) + int(run.layers)
     return [kind._replace(layers=layers) for kind, layers in found.items()]
 
