@@ -142,8 +142,10 @@ def _command() -> Iterator[str]:
     command = [sys.executable, "-m", "tallystick", "explore", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.terminate()
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
 
 
 if __name__ == "__main__":

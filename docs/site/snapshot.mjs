@@ -37,6 +37,8 @@ import tallystick.architectures.deepseek_v3
 from tallystick.web.request import forget
 forget()
 gc.collect()
+gc.freeze()  # what stays is not searched again
+gc.set_threshold(200_000)  # as in the worker process
 `);
 writeFileSync(join(folder, "snapshot"), gzipSync(python.makeMemorySnapshot(), { level: 9 }));
 process.exit(0); // Pyodide keeps node running

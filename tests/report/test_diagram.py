@@ -2,6 +2,7 @@
 experts, windows, kinds of blocks. The counts are products of published sizes.
 """
 
+import re
 from collections import Counter
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ from tallystick.presets import PRESETS
 from tallystick.report.charts.diagram import draw_model
 
 SVG = "{http://www.w3.org/2000/svg}"
+EXPERT = re.compile(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)")
 
 # Of all layers together. GPT-2: Radford et al. 2019; the others: the configs on their model cards.
 SIZES = {
@@ -65,8 +67,17 @@ def drawn(model, **options):
     return ElementTree.fromstring(draw_model(tallystick.count(model) if isinstance(model, str) else model, **options))
 
 
+def places(element):
+    """The place of each box to scale: x, y, width, height; experts are boxes of one path."""
+    for box in element.iter(f"{SVG}rect"):
+        yield tuple(float(box.get(name)) for name in ("x", "y", "width", "height"))
+    for line in element.iter(f"{SVG}path"):
+        if line.get("class") == "experts":
+            yield from (tuple(map(float, box)) for box in EXPERT.findall(line.get("d")))
+
+
 def area(element):
-    return sum(float(box.get("width")) * float(box.get("height")) for box in element.iter(f"{SVG}rect"))
+    return sum(width * height for _, _, width, height in places(element))
 
 
 def parts(picture, tensor):
@@ -109,9 +120,7 @@ def test_all_areas_together_are_the_same_folded_or_not(model, unfolded):
 @pytest.mark.parametrize("model", PRESETS)
 def test_no_box_is_outside_or_over_another(model):
     picture = drawn(model, width=600)
-    boxes = [
-        tuple(float(box.get(name)) for name in ("x", "y", "width", "height")) for box in picture.iter(f"{SVG}rect")
-    ]
+    boxes = list(places(picture))
     assert all(x >= 0 and y >= 0 and x + w <= 600 and y + h <= float(picture.get("height")) for x, y, w, h in boxes)
     rows = sorted(boxes, key=lambda box: box[1])
     for place, (x, y, w, h) in enumerate(rows):
@@ -178,10 +187,8 @@ def test_a_fused_projection_is_drawn_as_queries_keys_and_values():
 def test_experts_in_use_and_idle_ones():
     for model, used, of in (("mixtral-8x7b", 2, 8), ("deepseek-v3", 8, 256)):
         (experts,) = parts(drawn(model), "model.layers.*.mlp.experts.down_proj")
-        states = {group.get("data-state"): group for group in experts.iter(f"{SVG}g") if group.get("data-state")}
-        assert {state: len(group.findall(f"{SVG}rect")) for state, group in states.items()} == {
-            "used": used, "idle": of - used
-        }  # fmt: skip
+        states = {line.get("data-state"): line for line in experts.iter(f"{SVG}path") if line.get("data-state")}
+        assert {state: len(list(places(line))) for state, line in states.items()} == {"used": used, "idle": of - used}
         assert area(states["used"]) / area(experts) == pytest.approx(used / of, rel=0.01)
 
 
@@ -233,7 +240,7 @@ def test_a_checkpoint_without_config_is_drawn_by_its_names():
     picture = drawn(Ledger(entries, source="ours", kind="safetensors"))
     assert block_counts(picture) == [3]
     (experts,) = parts(picture, "layers.*.moe.experts.*.up.weight")
-    assert len(list(experts.iter(f"{SVG}rect"))) == 4
+    assert len(list(places(experts))) == 4
     assert area(experts) / area(picture) == pytest.approx(3 * 4 * 128 / (80 + 3 * 192 + 3 * 4 * 128), rel=0.01)
 
 

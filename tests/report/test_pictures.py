@@ -136,8 +136,11 @@ def test_causes_lead_from_one_count_to_the_other():
     assert words(picture)[1::2] == [
         "6,738,415,616", "+1,308,622,848", "-805,306,368", "+788,529,152", "8,030,261,248"
     ]  # fmt: skip
-    bars = [box for box, _ in tiles(picture)]
-    ends = [(float(box.get("x")), float(box.get("x")) + float(box.get("width"))) for box in bars]
+    bars = {}  # a bar that is broken has two boxes
+    for box, _ in tiles(picture):
+        start, long = float(box.get("x")), float(box.get("width"))
+        bars.setdefault(box.get("y"), []).append((start, start + long))
+    ends = [(boxes[0][0], boxes[-1][1]) for boxes in bars.values()]
     assert ends[1][0] == pytest.approx(ends[0][1], abs=0.2)  # more begins where the count ended
     assert ends[2][1] == pytest.approx(ends[1][1], abs=0.2)  # fewer goes back from there
     assert ends[3][0] == pytest.approx(ends[2][0], abs=0.2)
@@ -146,9 +149,11 @@ def test_causes_lead_from_one_count_to_the_other():
 
 def test_an_axis_that_does_not_begin_at_nothing_says_so():
     close = tallystick.compare("gpt2", tallystick.count("gpt2", n_positions=1000))
-    assert words(draw_comparison(close))[-1].startswith("the bars begin at ")
+    assert words(draw_comparison(close))[-1].startswith("the bars are broken: the first ")
+    assert draw_comparison(close).count('class="break"') == 2  # both whole counts
     far = tallystick.compare("gpt2", "gpt2-medium")
-    assert not [line for line in words(draw_comparison(far)) if "begin at" in line]
+    assert not [line for line in words(draw_comparison(far)) if "broken" in line]
+    assert 'class="break"' not in draw_comparison(far)
 
 
 def test_a_claim_is_reached_by_its_steps():

@@ -60,12 +60,14 @@ class Entry(NamedTuple):
     @property
     def size(self) -> int:
         """Elements of one tensor."""
-        return int(math.prod(self.shape))
+        return math.prod(
+            map(int, self.shape)
+        )  # a product of `Dim`s would write its expression, which nobody reads here
 
     @property
     def copies(self) -> int:
         """Number of tensors that this entry represents."""
-        return int(math.prod(axis.length for axis in self.axes)) if self.axes else 1
+        return math.prod(int(axis.length) for axis in self.axes) if self.axes else 1
 
     @property
     def bytes(self) -> int:

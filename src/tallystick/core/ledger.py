@@ -202,12 +202,12 @@ class Ledger(Displayed):
         """Every single tensor by name; unrolled once and cached."""
         return {entry.name: entry for entry in self.entries}
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Entry, ...]:
         """The entries that are parameters, stacks rolled up."""
         return tuple(entry for entry in self.rolled if not entry.buffer)
 
-    @property
+    @cached_property
     def ties(self) -> tuple[Tie, ...]:
         """Groups of names with one storage, in order of first appearance."""
         groups: dict[str, list[Entry]] = {}
@@ -234,7 +234,7 @@ class Ledger(Displayed):
 
     # -- totals -----------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Unique parameters: elements of distinct storage. The number that people mean."""
         return total_of(self.rolled)

@@ -46,7 +46,7 @@ def show_formula(
     out.print(Text(f"{formula.source}: {exact(formula.value)} parameters", style="bold"))
     if style == "notebook":
         out.file.write(f'<div style="margin:8px 0;overflow:auto">{typeset(formula.expression)}</div>')
-    else:
+    elif style != "html":  # a page typesets it
         out.print(Text(f"  = {formula.text}"))
     if formula.symbols:
         out.print(Text("where " + ", ".join(f"{key} = {exact(value)}" for key, value in formula.symbols.items())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
@@ -91,15 +92,21 @@ def _memory(asked: PageRequest) -> dict[str, Any]:
 
 def _defaults(ledger: Ledger, answer: Memory) -> dict[str, Any]:
     """Return the value of each run option that is not given."""
-    from inspect import signature
-
-    from tallystick import memory
-
-    stated = {name: one.default for name, one in signature(memory).parameters.items() if name in questions.RUN}
-    stated = {name: value for name, value in stated.items() if value not in (None, signature(memory).empty)}
+    stated = {name: value for name, value in _stated_defaults().items() if name in questions.RUN}
     cached = {line.what.rpartition(" in ")[2] for line in answer.lines if line.part == "kv_cache"}
     given = {"batch": answer.batch, "sequence": answer.sequence, "dtype": ", ".join(ledger.by("dtype"))}
     return {**stated, **given, "kv_dtype": ", ".join(sorted(cached)), "device": "none", "lora": "none"}
+
+
+@cache
+def _stated_defaults() -> dict[str, Any]:
+    """Return the defaults that `memory` itself states."""
+    from inspect import Parameter, signature
+
+    from tallystick import memory
+
+    stated = {name: one.default for name, one in signature(memory).parameters.items()}
+    return {name: value for name, value in stated.items() if value not in (None, Parameter.empty)}
 
 
 def _compute(asked: PageRequest) -> dict[str, Any]:

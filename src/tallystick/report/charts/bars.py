@@ -9,11 +9,12 @@ from tallystick.answers.compare.compare import Comparison
 from tallystick.answers.memory.by_role import role_of, weights_by_role
 from tallystick.answers.memory.memory import PHASES, Memory
 from tallystick.answers.reconcile.reconcile import Explanation, Reconciliation
-from tallystick.report.charts.svg import LETTER, box, cut, element, picture, words
+from tallystick.report.charts.svg import INK, LETTER, box, cut, element, picture, words
 from tallystick.report.numbers import exact, in_giga, rough
 
 OF_ALL = ("weights", "gradients", "optimizer")  # parts of memory that every role has a share of
 ROW, BAR, GAP = 38, 16, 12
+STUB, BREAK = 14, 6  # pixels of a broken bar before its break, and of the break
 MOST_ROWS = 40  # of causes; further causes are one row
 NARROW = 0.2  # if the differences are a smaller share of the whole, the axis does not begin at 0
 
@@ -130,6 +131,14 @@ def _shares(segment: Segment, x: float, y: float, long: float) -> Iterator[str]:
         x += share * long
 
 
+def _broken(segment: Segment, y: float, long: float) -> str:
+    """Draw a bar that does not begin at 0: a piece of it, two slanted strokes, and the rest."""
+    pieces = [(0, STUB), (STUB + BREAK, max(long - STUB - BREAK, 1))]
+    bars = "".join(box(segment.kind, x, y, wide, BAR, segment.title) for x, wide in pieces)
+    strokes = "".join(f"M{x} {y + BAR + 3:.1f}l{BREAK} {-BAR - 6}" for x in (STUB - 2, STUB + 2))
+    return bars + element("path", "", d=strokes, fill="none", stroke=INK, class_="break")
+
+
 def _drawn(
     rows: Sequence[Row], axis: tuple[int, int], width: int, *, label: str, legend: Iterable[str] = (), limit: int | None = None
 ) -> str:  # fmt: skip
@@ -143,14 +152,17 @@ def _drawn(
         for one in row.segments:
             x, long = (one.start - low) * scale, max((one.end - one.start) * scale, 1)
             linked = {"data_part": one.part} if one.part else {}
-            drawn.append(box(one.kind, x, y + 17, long, BAR, one.title, **linked))
+            if one.kind == "whole" and low:
+                drawn.append(_broken(one, y + 17, long))
+            else:
+                drawn.append(box(one.kind, x, y + 17, long, BAR, one.title, **linked))
             drawn += _shares(one, x, y + 17, long)
         y += ROW + (GAP if row is rows[-1] else 0)
     if limit is not None:
         x = min(limit * scale, width - 1)
         drawn.append(element("line", x1=x, x2=x, y1=0, y2=y - GAP, stroke="#b3261e", stroke_width=1.5, class_="limit"))
     if low:
-        drawn.append(words(f"the bars begin at {rough(low)}, not at 0", 0, y + 4, class_="quiet"))
+        drawn.append(words(f"the bars are broken: the first {rough(low)} are left out", 0, y + 4, class_="quiet"))
         y += 14
     x = 0.0
     for kind in legend:

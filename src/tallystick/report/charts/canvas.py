@@ -82,12 +82,14 @@ class Canvas:
         )
 
     def boxes(self, role: str, places: Sequence[Place], title: str, **more: str | float) -> None:
-        """Add equal boxes to scale under one tooltip."""
-        sizes: Iterator[dict[str, str | float]] = (
-            {name: f"{value:.3f}" for name, value in zip(Place._fields, place, strict=True)} for place in places
+        """Add equal boxes to scale under one tooltip, as one path: there may be hundreds."""
+        outline = "".join(f"M{x:.3f} {y:.3f}h{wide:.3f}v{high:.3f}h{-wide:.3f}z" for x, y, wide, high in places)
+        tooltip = element("title", escape(visible(title)))
+        self.add(
+            element(
+                "path", tooltip, class_=role, d=outline, fill=COLOURS[role], stroke=GROUND, stroke_width=0.8, **more
+            )
         )
-        inner = element("title", escape(visible(title))) + "".join(element("rect", "", **size) for size in sizes)
-        self.add(element("g", inner, class_=role, fill=COLOURS[role], stroke=GROUND, stroke_width=0.8, **more))
 
     def write(self, text: str, x: float, y: float, room: float, **more: str | float) -> float:
         """Add a line of text, cut to its room, and return its width."""

@@ -7,7 +7,7 @@ import { askWith, carried, dropped, isRepository, Refused, repository, setToken 
 import { onReturn, remember, step } from "./history.js";
 import { link as follow } from "./link.js";
 import { isText, modelOf, pasted } from "./models.js";
-import { move, positions } from "./motion.js";
+import { movement, sizeChanged } from "./motion.js";
 import { fillServing, listenServing, slow } from "./serving.js";
 import { fragment, isNamed, isStory, knowStories, request, restore, state } from "./state.js";
 import { begin as beginStories, showStory } from "./stories.js";
@@ -20,6 +20,7 @@ const PAUSE = 150; // milliseconds without a change, until LATER are asked for
 const NARROWEST = 280, WIDEST = 1100; // pixels of a picture
 const LONGEST_ADDRESS = 200; // characters, in a picture
 const WIDE = 720; // pixels of the page from which the wider of two pictures drawn in advance is shown
+const scrolled = new WeakMap(); // how far each table is scrolled
 const held = new Map(); // dropped files by the name in the state: a link cannot hold them
 const embedded = new URLSearchParams(location.search).has("embed"); // in a page of the documentation: a story alone
 let start, answerer, answers = {}, busy = false, again = false, wake;
@@ -122,15 +123,19 @@ function show(reply) {
   showDefaults(at("run"), reply.memory?.defaults);
 }
 
+// The answers' markup has all names escaped; the content security policy forbids scripts in it.
 function put(reply, names) {
   Object.assign(answers, reply);
+  const restores = names.map((name) => view(at(name))), move = movement(names.map(at)); // before anything changes, so that there is one layout
   for (const name of names) {
     const answer = reply[name];
     at(name).classList.remove("stale");
     if (!answer) at(name).replaceChildren();
     else if (answer.error) at(name).replaceChildren(sentence(answer.error));
-    else swap(at(name), answer.html);
+    else at(name).replaceChildren(...new DOMParser().parseFromString(answer.html, "text/html").body.childNodes);
   }
+  for (const restore of restores) restore();
+  move();
   if (answers.count.answer) showExports(at("away"), NAMES, answers, { text: exported, copy, origin, complain }); // not drawn in advance
 }
 
@@ -141,17 +146,18 @@ function sentence(words) {
   return made;
 }
 
-// The server's markup, with all names escaped; the content security policy forbids scripts in it.
-function swap(place, html) {
-  const tops = [...place.querySelectorAll(".scroll")].map((one) => one.scrollTop);
-  const before = positions(place), focused = document.activeElement.matches("svg.diagram") && place.contains(document.activeElement);
-  place.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
-  move(place, before);
-  if (focused) place.querySelector("svg.diagram")?.focus();
-  place.querySelectorAll(".scroll").forEach((one, number) => { one.scrollTop = tops[number] ?? 0; });
+// What is scrolled and focused in a place: gives the function that restores it in the new content.
+function view(place) {
+  const tops = [...place.querySelectorAll(".scroll")].map((one) => scrolled.get(one)); // asking each would lay out the page
+  const focused = document.activeElement.matches("svg.diagram") && place.contains(document.activeElement);
+  return () => {
+    if (focused) place.querySelector("svg.diagram")?.focus();
+    place.querySelectorAll(".scroll").forEach((one, number) => { if (tops[number]) one.scrollTop = tops[number]; });
+  };
 }
 
 function set(key, value) {
+  sizeChanged();
   if (value !== null) state.set[key] = value;
   refresh();
 }
@@ -276,6 +282,7 @@ function listen() {
     state.unfolded = !state.unfolded;
     return refresh();
   });
+  document.addEventListener("scroll", ({ target }) => { if (target !== document) scrolled.set(target, target.scrollTop); }, { capture: true, passive: true });
   for (const kind of ["dragover", "dragleave", "drop"]) {
     document.addEventListener(kind, (event) => {
       event.preventDefault();

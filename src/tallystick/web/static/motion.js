@@ -1,29 +1,35 @@
 // Pictures that change move from the old one to the new, unless the reader wants less motion.
 
 const TIME = { duration: 180, easing: "ease-out" };
+const QUICK = 300; // milliseconds: the steps of a dragged slider are the movement
 const MOST = 250; // moved elements; more would not be smooth
-const MOVED = "svg.picture rect:not([data-state] rect), svg.picture text"; // without single experts
+const MOVED = "svg.picture rect, svg.picture text";
 const SIDES = ["x", "y", "width", "height"];
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
+let last = -Infinity, quick = false;
 
-// Where each box and word of the pictures is now, in the middle of a movement too.
-export function positions(place) {
-  const found = new Map();
-  if (still.matches) return found;
-  for (const [key, one] of keyed(place)) found.set(key, one.matches("rect") ? sides(one) : spot(one));
-  return found;
+// A slider or a field of a size was changed.
+export function sizeChanged() {
+  const now = performance.now();
+  quick = now - last < QUICK;
+  last = now;
 }
 
-export function move(place, before) {
-  if (!before.size) return;
+// Takes where all is in some places; gives the function that moves it to where it then is.
+export function movement(places) {
+  if (still.matches || quick) return () => {};
+  const before = places.map((place) => new Map(keyed(place).map(([key, one]) => [key, sides(one)])));
+  return () => places.forEach((place, number) => { if (before[number].size) move(place, before[number]); });
+}
+
+function move(place, before) {
   for (const [key, one] of keyed(place)) {
-    const old = before.get(key);
+    const old = before.get(key), now = sides(one);
     if (!old) one.animate([{ opacity: 0 }, { opacity: 1 }], TIME);
-    else if (one.matches("rect")) one.animate([old, sides(one)], TIME);
-    else {
-      const now = spot(one);
-      if (old.x !== now.x || old.y !== now.y) one.animate([{ transform: `translate(${old.x - now.x}px, ${old.y - now.y}px)` }, { transform: "none" }], TIME);
+    else if (one.matches("rect")) one.animate([lengths(old), lengths(now)], TIME);
+    else if (old.x !== now.x || old.y !== now.y) {
+      one.animate([{ transform: `translate(${old.x - now.x}px, ${old.y - now.y}px)` }, { transform: "none" }], TIME);
     }
   }
 }
@@ -43,12 +49,6 @@ function keyed(place) {
   return found;
 }
 
-function sides(rect) {
-  const style = getComputedStyle(rect);
-  return Object.fromEntries(SIDES.map((side) => [side, style[side]]));
-}
-
-function spot(text) {
-  const moved = new DOMMatrix(getComputedStyle(text).transform);
-  return { x: Number(text.getAttribute("x")) + moved.e, y: Number(text.getAttribute("y")) + moved.f };
-}
+// As it is drawn: computed styles would make the browser work out the page's again.
+const sides = (one) => Object.fromEntries(SIDES.map((side) => [side, Number(one.getAttribute(side))]));
+const lengths = (sides) => Object.fromEntries(SIDES.map((side) => [side, `${sides[side]}px`]));
