@@ -53,6 +53,7 @@ def serve(
     mamba_ssm_cache_dtype: str = "auto",
     language_model_only: bool = False,
     skip_mm_profiling: bool = False,
+    allow_long_max_model_len: bool = False,
     max_loras: int | None = None,
     max_lora_rank: int | None = None,
     input_tokens: int | None = None,
@@ -103,6 +104,7 @@ def serve(
             recurrent states (vLLM); ``"auto"`` is the config's.
         language_model_only: load no vision or audio tower (vLLM).
         skip_mm_profiling: load the towers, but profile no images (vLLM).
+        allow_long_max_model_len: allow requests longer than the model's positions (vLLM).
         max_loras: LoRA adapters in memory at the same time, each on all linear layers.
         max_lora_rank: rank of the largest adapter; None is 16.
         input_tokens: of a request, for `Serve.requests`.
@@ -159,6 +161,7 @@ def serve(
         mamba_ssm_cache_dtype=mamba_ssm_cache_dtype,
         language_model_only=language_model_only,
         skip_mm_profiling=skip_mm_profiling,
+        allow_long_max_model_len=allow_long_max_model_len,
         max_loras=max_loras,
         max_lora_rank=max_lora_rank,
         input_tokens=input_tokens,

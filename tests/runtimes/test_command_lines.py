@@ -71,6 +71,72 @@ def test_a_prompt_without_images_is_of_the_language_model_alone(value, options):
     assert pasted(["vllm", "serve", "org/name", "--limit-mm-per-prompt", value]).options == options
 
 
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        (
+            "vllm serve org/name --speculative-config.method mtp --speculative-config.num_speculative_tokens=2",
+            {"speculative": "mtp", "draft_tokens": 2},
+        ),
+        (
+            "vllm serve org/name --limit-mm-per-prompt.image 0 --limit-mm-per-prompt.video 0",
+            {"language_model_only": True},
+        ),
+        ("vllm serve org/name --limit-mm-per-prompt.image 0", {}),
+    ],
+)
+def test_json_is_also_given_key_by_key(line, options):
+    assert pasted(line.split()).options == options
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'vllm serve org/name --max-model-len 131072 --rope-scaling \'{"rope_type": "yarn", "factor": 4.0}\'',
+        'vllm serve org/name --max-model-len 131072 --hf-overrides \'{"rope_scaling": {"factor": 4.0}}\'',
+        "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve org/name --max-model-len 131072",
+    ],
+)
+def test_what_allows_longer_requests_than_the_config(line):
+    assert pasted([line]).options == {"max_model_len": 131072, "allow_long_max_model_len": True}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "vllm bench throughput --model org/name -tp 4",
+        "vllm bench latency --model org/name -tp 4",
+        "vllm run-batch -i in.jsonl -o out.jsonl --model org/name -tp 4",
+        "python3 -m vllm.entrypoints.cli.main serve org/name -tp 4",
+    ],
+)
+def test_commands_that_start_the_engine_without_a_server(line):
+    found = pasted(line.split())
+    assert (found.source, found.options) == ("org/name", {"tp": 4})
+
+
+LOG = """\
+(APIServer pid=1) INFO 10-23 15:10:10 [api_server.py:1896] vLLM API server version 0.10.2
+(APIServer pid=1) INFO 10-23 15:10:10 [utils.py:328] non-default args: {'model_tag': 'org/name', 'model': 'org/name', \
+'max_model_len': 4096, 'enable_prefix_caching': False, 'enforce_eager': True, 'limit_mm_per_prompt': {'image': 0, 'video': 0}}
+"""
+
+
+def test_a_log_says_the_options_that_were_given():
+    found = pasted([LOG])
+    assert (found.engine, found.source) == ("vllm", "org/name")
+    assert found.options == {
+        "max_model_len": 4096, "enable_prefix_caching": False, "enforce_eager": True, "language_model_only": True,
+        "engine_version": "0.10.2",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("given", ["{'model': <Unknown>}", "{'max_model_len': 1}", "{"])
+def test_a_log_that_cannot_be_read_names_what_is_missing(given):
+    with pytest.raises(BadInput, match=r"does not start an engine|names no model"):
+        pasted([f"INFO non-default args: {given}"])
+
+
 def test_options_of_towers_and_states():
     line = "vllm serve org/name --enable-prefix-caching --mamba_ssm_cache_dtype float32 --skip-mm-profiling"
     assert pasted(line.split()).options == {

@@ -99,6 +99,12 @@ def test_the_language_model_alone_has_no_tower():
     assert not any("images" in note for answer in (whole, skipped, alone) for note in answer.notes)
 
 
+def test_longer_requests_than_the_config_says_are_refused_unless_allowed():
+    refused, allowed = (planned("qwen3-8b", max_model_len=131_072, allow_long_max_model_len=on) for on in (False, True))
+    assert not refused.starts
+    assert allowed.starts
+
+
 def test_ranks_without_nvlink_add_no_more_than_one():
     one, two = (planned("qwen3-8b", "l40s", tp=tp).other_bytes for tp in (1, 2))
     assert one == two

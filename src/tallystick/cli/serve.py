@@ -44,7 +44,13 @@ _GIVEN = (
     "num_gpu_blocks_override", "max_mamba_cache_size", "speculative", "draft_tokens", "max_loras", "max_lora_rank",
     "mamba_ssm_cache_dtype",
 )  # fmt: skip
-_SWITCHES = ("enforce_eager", "enable_prefix_caching", "language_model_only", "skip_mm_profiling")
+_SWITCHES = (
+    "enforce_eager",
+    "enable_prefix_caching",
+    "language_model_only",
+    "skip_mm_profiling",
+    "allow_long_max_model_len",
+)
 MOST_TEXT = 1_000_000  # bytes of a file that --from reads
 
 
@@ -88,6 +94,7 @@ def add(commands: Any) -> None:
     add("--enable-prefix-caching", action="store_true", help="keep one recurrent state more per request (vllm)")
     add("--language-model-only", action="store_true", help="load no vision or audio tower (vllm)")
     add("--skip-mm-profiling", action="store_true", help="profile no images (vllm)")
+    add("--allow-long-max-model-len", action="store_true", help="allow requests longer than the config says (vllm)")
     add("--n-cpu-moe", dest="cpu_moe_layers", type=whole, metavar="N", help="layers whose experts stay on the host")
     add("--speculative", metavar="METHOD", help=f"speculative decoding: {', '.join(METHODS)}")
     add("--draft", metavar="MODEL", help="its draft model (default: a head of the usual sizes)")

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput, quoted
-from tallystick.runtimes.command_options import COSTLY, ENGINES, FLAGS, IMAGES, STARTS, TAGGED, VARIABLES
+from tallystick.runtimes.command_logs import version_of_log, words_of_log
+from tallystick.runtimes.command_options import COSTLY, ENGINES, FLAGS, IMAGES, LONGER, STARTS, TAGGED, VARIABLES
 from tallystick.runtimes.command_texts import words_of
 
 
@@ -34,7 +35,7 @@ _METHODS = {
     "eagle": "eagle", "eagle3": "eagle3", "nextn": "mtp", "mtp": "mtp", "standalone": "draft_model", "ngram": "ngram",
     "draft_model": "draft_model",
 }  # fmt: skip
-_COUNT = re.compile(r"[a-z]\"?\s*[:=]\s*(\d{1,9})")
+_LONGER = {"factor", "rope_scaling", "rope_parameters", "max_position_embeddings", "text_config"}
 _FILES = re.compile(r"exps\s*=\s*CPU", re.IGNORECASE)
 
 
@@ -44,12 +45,15 @@ def pasted(words: Sequence[str]) -> Pasted:
     Args:
         words: the command line, such as ``["vllm", "serve", "org/name"]``; or a text that has it as
             one word: a shell script, a line of ``docker run``, a compose file. Environment
-            variables and launchers before the engine's own words are skipped.
+            variables and launchers before the engine's own words are skipped. Or vLLM's log, whose
+            line of "non-default args" says the same.
 
     Raises:
         BadInput: if no engine's command is found, no model is named, or a value cannot be read.
     """
-    spread = [part for word in words for part in (words_of(word) if re.search(r"\s", word) else [word])]
+    text = "\n".join(words)
+    logged = words_of_log(text)
+    spread = logged or [part for word in words for part in (words_of(word) if re.search(r"\s", word) else [word])]
     whole = list(words) if _starts(list(words)) is not None else spread
     engine, rest, before = _command(whole)
     found = _Reader(engine)
@@ -57,7 +61,9 @@ def pasted(words: Sequence[str]) -> Pasted:
         found.read([word for name, value in _variables(before) for word in (VARIABLES[name], value)])
     found.read(rest)
     source, options = found.result()
-    version = _tagged(engine, whole)
+    if engine == "vllm" and any(word in (f"{LONGER}=1", f"{LONGER}=true") for word in before):
+        options["allow_long_max_model_len"] = True
+    version = version_of_log(text) if logged else _tagged(engine, whole)
     options |= {"engine_version": version} if version else {}
     return Pasted(engine, source, options, tuple(dict.fromkeys(found.unmodelled)))
 
@@ -81,9 +87,12 @@ class _Reader:
             if not word.startswith("-"):
                 self.bare.append(word)
                 continue
-            if word in COSTLY[self.engine]:
+            if word in COSTLY[self.engine] or re.fullmatch(r"-O(\d|\..*)", word):
                 self.unmodelled.append(word)
-            if word not in self.known:
+            base, dot, key = word.partition(".")
+            if dot and base in self.known and self.known[base][1] in ("json", "keys"):
+                place = self._dotted(base, key, value if equals else None, rest, place)
+            elif word not in self.known:
                 place = self._unknown(word, equals, rest, place)
             else:
                 place = self._known(word, equals, value, rest, place)
@@ -93,6 +102,16 @@ class _Reader:
             return place
         self.values.append(rest[place])
         return place + 1
+
+    def _dotted(self, base: str, key: str, value: str | None, rest: Sequence[str], place: int) -> int:
+        """Read one key of an option that takes JSON: ``--speculative-config.method mtp``."""
+        if value is None and place < len(rest):
+            value, place = rest[place], place + 1
+        name, _ = self.known[base]
+        whole = self.options.setdefault(name, {})
+        if isinstance(whole, dict):
+            whole[key.replace("-", "_")] = _plain(value or "")
+        return place
 
     def _known(self, word: str, equals: str, value: str, rest: Sequence[str], place: int) -> int:
         """Read a known option, and return the place behind its values."""
@@ -196,9 +215,14 @@ class _Reader:
 
     def _images(self) -> None:
         """Read how many images and videos a prompt may have: none is the language model alone."""
-        counts = _COUNT.findall(str(self.options.pop("images", "")))
-        if len(counts) > 1 and not any(map(int, counts)):
+        limits = self.options.pop("images", {})
+        counts = [one.get("count") if isinstance(one, dict) else one for one in limits.values()]
+        if {"image", "video"} <= set(limits) and not any(counts):
             self.options["language_model_only"] = True
+        rope = self.options.pop("rope", {})
+        changed = {**rope, **self.options.pop("overridden", {})}
+        if set(changed) & _LONGER:
+            self.options["allow_long_max_model_len"] = True
 
     def _adapters(self) -> None:
         options = self.options
@@ -260,10 +284,29 @@ def _variables(words: Sequence[str]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in pairs if name in VARIABLES]
 
 
+def _keys(text: str) -> dict[str, Any]:
+    """Read JSON, or ``image=2,video=0``; what is neither changes nothing."""
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        pairs = (part.partition("=") for part in text.split(","))
+        return {name.strip(): _plain(value) for name, equals, value in pairs if equals}
+    return read if isinstance(read, dict) else {}
+
+
+def _plain(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
 def _value(option: str, text: str, how: Any) -> Any:
     try:
         if isinstance(how, dict):
             return how[text.lower()]
+        if how == "keys":
+            return _keys(text)
         if how == "json":
             read = json.loads(text)
             if not isinstance(read, dict):

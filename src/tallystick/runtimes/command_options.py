@@ -23,7 +23,8 @@ VLLM: dict[str, tuple[str, Any]] = {
     "--speculative-config": ("speculative_config", "json"), "-sc": ("speculative_config", "json"),
     "--enable-prefix-caching": ("enable_prefix_caching", True), "--no-enable-prefix-caching": ("enable_prefix_caching", False),
     "--mamba-ssm-cache-dtype": ("mamba_ssm_cache_dtype", str), "--language-model-only": ("language_model_only", True),
-    "--skip-mm-profiling": ("skip_mm_profiling", True), "--limit-mm-per-prompt": ("images", str),
+    "--skip-mm-profiling": ("skip_mm_profiling", True), "--limit-mm-per-prompt": ("images", "keys"),
+    "--rope-scaling": ("rope", "keys"), "--rope-parameters": ("rope", "keys"), "--hf-overrides": ("overridden", "keys"),
     "--speculative-model": ("draft", str), "--num-speculative-tokens": ("draft_tokens", int),
 }  # fmt: skip
 SGLANG: dict[str, tuple[str, Any]] = {
@@ -60,7 +61,7 @@ ENGINES = {"vllm": VLLM, "sglang": SGLANG, "llama.cpp": LLAMA_CPP}
 COSTLY = {
     "vllm": (
         "--decode-context-parallel-size", "--kv-transfer-config", "--compilation-config", "-O",
-        "--mamba-cache-mode", "--hf-overrides", "--num-scheduler-steps", "--kv-offloading-size",
+        "--mamba-cache-mode", "--hf-overrides", "--rope-scaling", "--rope-parameters", "--num-scheduler-steps", "--kv-offloading-size",
     ),
     "sglang": (
         "--swa-full-tokens-ratio", "--cuda-graph-max-bs", "--enable-hierarchical-cache", "--mamba-full-memory-ratio",
@@ -106,7 +107,15 @@ FLAGS = {
     },
 }  # fmt: skip
 STARTS = {
-    "vllm": (("vllm", "serve"), ("-m", "vllm.entrypoints.openai.api_server"), ("-m", "vllm.entrypoints.api_server")),
+    "vllm": (
+        ("vllm", "serve"),
+        ("-m", "vllm.entrypoints.openai.api_server"),
+        ("-m", "vllm.entrypoints.api_server"),
+        ("-m", "vllm.entrypoints.cli.main", "serve"),
+        ("vllm", "bench", "throughput"),
+        ("vllm", "bench", "latency"),
+        ("vllm", "run-batch"),
+    ),
     "sglang": (("-m", "sglang.launch_server"), ("sglang", "serve")),
     "llama.cpp": (("llama-server",), ("llama-cli",), ("llama-simple",), ("llama-bench",), ("llama-completion",)),
 }
@@ -120,6 +129,7 @@ TAGGED = {  # images whose tag is the engine's version
     "sglang": r"(?:\S+/)?sglang:v?(\d+\.\d+(?:\.\d+(?:\.?post\d+)?)?)(?:-\S*)?",
 }
 # Environment variables of llama-server (`common/arg.cpp`), and the option of each.
+LONGER = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"  # vLLM's variable, which allows longer requests than the config's
 VARIABLES = {
     "LLAMA_ARG_MODEL": "-m", "LLAMA_ARG_MODEL_URL": "-mu", "LLAMA_ARG_HF_REPO": "-hf", "LLAMA_ARG_CTX_SIZE": "-c", "LLAMA_ARG_N_PARALLEL": "-np",
     "LLAMA_ARG_UBATCH": "-ub", "LLAMA_ARG_N_GPU_LAYERS": "-ngl", "LLAMA_ARG_CACHE_TYPE_K": "-ctk",

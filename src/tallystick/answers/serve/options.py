@@ -51,6 +51,7 @@ class Options:
     mamba_ssm_cache_dtype: str = "auto"
     language_model_only: bool = False
     skip_mm_profiling: bool = False
+    allow_long_max_model_len: bool = False
     max_loras: int | None = None
     max_lora_rank: int | None = None
     input_tokens: int | None = None

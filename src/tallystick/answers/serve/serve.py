@@ -365,7 +365,8 @@ class _Plan:
     def _too_long(self, asked: Options) -> str:
         """Return the error of a request that is longer than the model's positions."""
         most = self._positions()
-        if not self.engine.strict or asked.max_model_len is None or most is None or asked.max_model_len <= most:
+        strict = self.engine.strict and not asked.allow_long_max_model_len
+        if not strict or asked.max_model_len is None or most is None or asked.max_model_len <= most:
             return ""
         return (
             f"ValueError: User-specified max_model_len ({asked.max_model_len}) is greater than the derived"
