@@ -50,3 +50,40 @@ def test_the_exact_number_of_a_total_is_claimed_rather_than_its_rounding():
 @pytest.mark.parametrize("word", ["FF", "FFN", "FFNN", "feed-forward"])
 def test_each_word_for_the_mlp_is_its_tag(word):
     assert "mlp" in tags_of(f"{word} in total")
+
+
+@pytest.mark.parametrize(
+    ("text", "against", "what"),
+    [
+        ("### Experts\nLayer total = 7,077,888", "gpt2", "attention and MLP of one layer, without biases"),
+        ("The norms are negligible:\nblocks = 12 × 12 × 768² = 84,934,656", "gpt2", None),
+        ("32개 블록: 202M × 32 = 6.5B", "llama-2-7b", "32 layers"),
+        ("Check the whole: 218.1 M × 32 layers = 6.98 B", "llama-3-8b", "32 layers"),
+        ("32 层：218.10M × 32 = 6,979.3M", "llama-3-8b", None),
+        ("### FFN\nW1: 768 × 3072 = 2,359,296", "gpt2", "up projection of the MLP of one layer, without its bias"),
+        ("attention q,k,v,o: 41,943,040 ≈ 42 M", "llama-3-8b", "attention of one layer"),
+        ("### Step 2: 埋め込み層\n* 1,024位置 × 768次元 = 786,432個のパラメータ", "gpt2", "position embedding"),
+        ("一层 134 MFLOP；FFN 三个矩阵 3 × 4096 × 11008 = 135.3M", "llama-2-7b", "MLP of one layer"),
+        ("### Position\n参数: context_length × emb_dim = 1024 × 768 = 786,432", "gpt2", "position embedding"),
+    ],
+)
+def test_words_around_a_number_name_it(text, against, what):
+    stack = f"attention and MLP of {32 if 'llama' in against else 12} layers"
+    found = named(text, against)
+    assert found == what if what else found.startswith(stack)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("#### FeedForward\n- Linear1: 768 × 3072 + 3072 = 2,362,368", "up projection of the MLP of one layer"),
+        ("#### FeedForward\n- Linear2: 3072 × 768 + 768 = 2,360,064", "down projection of the MLP of one layer"),
+        ("#### LayerNorm 2\n- subtotal: 1,536", "norm norm2 of one layer"),
+    ],
+)
+def test_numbered_layers_of_a_module_have_their_parts_names(text, what):
+    book = {
+        "vocab_size": 50257, "context_length": 1024, "emb_dim": 768,
+        "n_heads": 12, "n_layers": 12, "drop_rate": 0.1, "qkv_bias": False,
+    }  # fmt: skip
+    assert named(text, book) == what

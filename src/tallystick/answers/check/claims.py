@@ -19,6 +19,7 @@ _MEASURES = re.compile(
 )
 
 _ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|[kmgtp]?(?:flops?|macs?))\b", re.IGNORECASE)
+_SENTENCES = re.compile(r"[;；。，]|[.,]\s")
 _PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参数|參數|パラメータ|파라미터", re.IGNORECASE)
 
 _UNREAD = exactly(0)
@@ -119,7 +120,7 @@ def is_in_bytes(statement: Statement) -> bool:
 def counts_no_parameters(statement: Statement, number: Fraction) -> bool:
     """Return whether a label names a size or activations: "hidden size", "activation"."""
     size = number < LEAST_COUNT and SIZE.search(statement.label)
-    return bool(size or _ACTIVATIONS.search(statement.label))
+    return bool(size or _ACTIVATIONS.search(_SENTENCES.split(statement.label)[-1]))
 
 
 def is_of_adapters(statement: Statement) -> bool:

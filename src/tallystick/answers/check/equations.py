@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -42,6 +43,8 @@ from tallystick.derivations.statements import (
     Statement,
     Unread,
 )
+
+_VARIABLES = re.compile(r"\b[^\W\d_]\b|\b\w+_\w+\b|\(.*?\)")  # names of sizes: vocab_size, V
 
 
 class Judge:
@@ -223,7 +226,9 @@ class Judge:
             return None
         if counts_no_parameters(statement, claim.stated):
             return None
-        labels = statement.labels
+        labels: tuple[str, ...] = statement.labels
+        if not tags_of(labels[0]):  # "1,024 positions × 768", "the whole: 218.1M × 32 layers"
+            labels = (_VARIABLES.sub(" ", statement.clause.partition("=")[0]), *labels)
         found = self.quantities.best(claim.true, labels, _factors(claim.term), self.matched)
         spread = claim.term.spread if claim.term else Fraction(0)
         if found is None and (spread or claim.is_rounded):

@@ -25,7 +25,7 @@ _WORDS = tuple(
         ("q", r"\b(w_?q|q_proj|quer(y|ies)|q)\b"),
         ("k", r"\b(w_?k|k_proj|keys?|k)\b"),
         ("v", r"\b(w_?v|v_proj|values?|v)\b(?! embed)"),
-        ("o", r"\b(w_?o|w_?out|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|attproj\w*)\b|^\W*(?:\S+\W+)?output\W*$"),
+        ("o", r"\b(w_?o|w_?out|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|attproj\w*)\b|\bv ?[,/&+] ?o\b|^\W*(?:\S+\W+)?output\W*$"),
         ("mlp", r"\b(mlp|ffn{0,2}|feed.?forward|ff|position.?wise|fc|fully|(?:swi|ge|re)?glu|fc(?:w|b|proj\w*))\b|c_fc|_fc\b"),
         ("gate", r"\b(w?gate\w*|w_?1)\b"),
         ("up", r"\b(w?up\w*|fc[wb]?|expan\w+|c_fc|fc_?1|first|hidden layer|w_?3|h_to_4h)\b"),
@@ -62,7 +62,7 @@ _ABROAD = tuple(
         ("norm", r"归一化|正規化|정규화|normierung|normalis|нормализ"),
         ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн"),
         ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
-        ("block", r"层|層|레이어|층|\bschicht|\bcouche|\bcapas?\b|сло[йеяию]"),
+        ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|сло[йеяию]|\bблок"),
         ("one", r"每层|每層|单层|一层|每个|各层|層あたり|一層|1層|層ごと|레이어당|층당|레이어 하나|한 층|(?:je|pro|einer?) schicht|(?:par|une) couche|(?:por|una|cada) capa|(?:на|один|каждый|каждом) сло"),
         ("all", r"全部层|所有层|总层|全層|全レイヤー|전체 레이어|모든 레이어|alle schichten|toutes les couches|todas las capas|все сло"),
     )
@@ -79,7 +79,8 @@ KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "s
 
 # Words for more than one norm.
 SEVERAL = re.compile(
-    r"\b(?:two|both|2|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두", re.IGNORECASE
+    r"\b(?:two|both|2(?!\W*$)|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두",
+    re.IGNORECASE,
 )
 
 # "(768 → 3072 → 768 + bias)" includes the biases, but is not only about them.
@@ -94,6 +95,8 @@ _SEAM = re.compile(
 )
 _TOKENS = re.compile(r"\b(tok(en)?s?|word|vocab\w*|wte|V)\b(?!.?type)|词|詞|単語|토큰", re.IGNORECASE)
 
+_VOCABULARY = re.compile(r"\b(?:tok|vocab|wte|word|emb)|词|詞|単語|토큰", re.IGNORECASE)
+
 
 @lru_cache(maxsize=4096)
 def tags_of(label: str) -> frozenset[str]:
@@ -107,6 +110,8 @@ def tags_of(label: str) -> frozenset[str]:
     found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)}
     if {"q", "k", "v"} <= found or "qkv" in found:
         found = found - {"q", "k", "v"} | {"qkv"}
+    if "qkv" in found and not _VOCABULARY.search(label):
+        found.discard("token")  # the V of "Q, K, V" is no vocabulary
     if {"qkv", "o"} <= found:
         found = found - {"qkv", "o"} | {"attention"}
     if {"up", "down"} <= found:

@@ -140,10 +140,12 @@ class Readings:
         left, right, loose = one.expression, other.expression, other.loose
         first = alone(left, loose=loose) or self.value(left, asides, loose=loose)
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
-        apart = abs(first.exact - second.exact)
-        if first.meets(second) or (apart <= LITTLE * abs(first.exact) and first.meets(_to_zeros(right) or second)):
+        if first.meets(second):
             return True
-        if loose and isinstance(left, Number) and isinstance(right, Operation) and apart <= LITTLE * abs(first.exact):
+        apart = abs(first.exact - second.exact)
+        near = apart <= LITTLE * abs(first.exact)
+        about = loose and isinstance(left, Number) and isinstance(right, Operation)
+        if near and (about or first.meets(_to_zeros(right) or second)):
             return True  # "7,087,872 ≈ 12 × 768²": only near, as the sign says
         if isinstance(left, Operation) and "/" in left.symbols and isinstance(right, Number) and apart < right.unit:
             return True  # truncated, not rounded

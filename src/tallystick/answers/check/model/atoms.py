@@ -77,6 +77,8 @@ def atoms_of(ledger: Ledger) -> list[Atom]:
         called = template_of(first.called)[0].replace("{}", "*")
         group = groups.get(name) or groups[_open(name)]
         tag = _tag(called, first.role, group.slot)
+        if tag.isdigit() and first.role == "mlp":
+            tag = _direction(name, stacks)
         final = first.role == "norm" and "*" not in name
         whole = Atom(
             tag,
@@ -123,6 +125,16 @@ def _tag(name: str, role: str, slot: str | None) -> str:
     if role in ("head", "norm", "router"):
         return role
     return "pooler" if "pooler" in name else module_of(name)
+
+
+def _direction(name: str, stacks: Iterable[tuple[str, tuple[int, ...]]]) -> str:
+    """Return "up" or "down" for a layer of an MLP that only has a number: ff.layers.0 widens.
+
+    torch's weights have the outputs first.
+    """
+    module = name.rpartition(".")[0]
+    weight = next((shape for other, shape in stacks if other.rpartition(".")[0] == module and len(shape) == 2), (1, 1))
+    return "up" if weight[0] > weight[1] else "down" if weight[0] < weight[1] else module_of(name)
 
 
 def module_of(name: str) -> str:

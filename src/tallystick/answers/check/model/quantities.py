@@ -69,8 +69,10 @@ class Quantities:
             factors: the factors of the product that gave the number, in ascending order.
             matched: quantities that earlier lines stated; others are preferred.
         """
-        about = next((tags for label in labels if (tags := tags_of(label)) - KINDS), frozenset())
+        about = self._asked(next((tags for label in labels if (tags := tags_of(label)) - KINDS), frozenset()))
         found = [quantity for quantity in self.of(number) if may_be(quantity, about)]
+        if not found and "block" in next((tags for label in labels if (tags := tags_of(label))), ()):
+            found = [quantity for quantity in self.of(number) if quantity.is_layers]
         tied = (quantity for quantity in self.tied if quantity.parameters == number and quantity.tags <= about)
         return next(tied, None) or max(
             found,
@@ -89,18 +91,27 @@ class Quantities:
         """
         if number.high - number.low > VAGUE * abs(number.exact):
             return None
-        named = [tags for label in labels if (tags := tags_of(label))]
+        named = [self._asked(tags) for label in labels if (tags := tags_of(label))]
         # "12 layers" under "Norms" are whole layers, if their number fits.
         for about in [*named[:1], *(tags for tags in named[1:] if tags - KINDS)]:
             found = [
                 quantity
                 for quantity in self.all
                 if number.low <= quantity.parameters <= number.high
-                and (quantity.component & about or not (quantity.component or about - KINDS))
+                and (
+                    quantity.component & about
+                    or (not about - KINDS and (quantity.is_layers if "block" in about else not quantity.component))
+                )
             ]
             if found or about - KINDS:
-                return max(found, key=lambda quantity: fit(quantity, labels), default=None)
+                # Whole layers before layers without their norms.
+                return max(found, key=lambda quantity: (fit(quantity, labels), not quantity.component), default=None)
         return None
+
+    def _asked(self, tags: frozenset[str]) -> frozenset[str]:
+        """Return a label's tags in this model: W1 is the up projection of an MLP without a gate."""
+        has_gate = any(atom.tag == "gate" for atom in self.atoms)
+        return tags if has_gate or "gate" not in tags else tags - {"gate"} | {"up"}
 
     def whole_model(self, number: Value) -> Quantity | None:
         """Return the whole model if the number of a total fits it, else None."""

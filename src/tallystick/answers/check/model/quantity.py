@@ -27,6 +27,11 @@ class Quantity(NamedTuple):
         return self.tags - KINDS
 
     @property
+    def is_layers(self) -> bool:
+        """Whether it is whole layers, perhaps without their norms."""
+        return "block" in self.tags and (not self.component or {"attention", "mlp"} <= self.component)
+
+    @property
     def is_projection(self) -> bool:
         """Whether it is some, but not all, matrices of an attention or MLP module."""
         return len(self.component) > 1 and len(self.component & {"attention", "mlp", "experts"}) == 1
@@ -55,13 +60,18 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
             2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - _unasked(about - wanted)
         )
         score -= 4 * weight * ("module" in about and SEVERAL.search(label) is not None)
-        score += weight * ("module" in about and module_of(quantity.names[0]).lower() in label.lower())
+        score += weight * ("module" in about and _letters(module_of(quantity.names[0])) in _letters(label))
         named = bool(wanted - KINDS)
         if named:
             break
     if not named and quantity.is_projection and not quantity.one_layer:
         score -= 40  # unnamed, one projection over all layers is an unlikely meaning
     return score + 3 * (bool(factors) and quantity.factors == factors)
+
+
+def _letters(name: str) -> str:
+    """Return the letters and digits of a name: norm2 is in "LayerNorm 2"."""
+    return "".join(filter(str.isalnum, name)).lower()
 
 
 def _unasked(tags: frozenset[str]) -> int:
