@@ -212,8 +212,40 @@ def test_json_is_plain():
         ("/models/Qwen3-8B-Q4_K_M.gguf", ("qwen3-8b", "q4_k_m")),
         ("unsloth/Qwen3-30B-A3B-UD-Q4_K_XL-00001-of-00002.gguf", ("qwen3-30b-a3b", "q4_k_m")),
         ("gpt-oss-20b-mxfp4.gguf", ("gpt-oss-20b", "mxfp4")),
-        ("org/nobody-knows-it", None),
+        ("unsloth/gemma-3-12b-it-bnb-4bit", ("gemma-3-12b", "bitsandbytes")),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", ("llama-3.3-70b", "")),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", ("qwen2.5-14b", "")),
+        ("Qwen/QwQ-32B-AWQ", ("qwen2.5-32b", "awq")),
+        ("Qwen/Qwen2.5-Coder-32B-Instruct", ("qwen2.5-32b", "")),
+        ("Qwen/Qwen2-72B-Instruct-GPTQ-Int4", ("qwen2.5-72b", "gptq")),
     ],
 )
 def test_names_of_the_hub(repository, found):
-    assert preset_of(repository) == found
+    assert preset_of(repository)[:2] == found
+
+
+# Untied, unlike Qwen2.5-1.5B, or of nobody.
+@pytest.mark.parametrize("repository", ["deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "org/nobody-knows-it"])
+def test_other_names_are_no_preset(repository):
+    assert preset_of(repository) is None
+
+
+@pytest.mark.parametrize(
+    ("repository", "settings"),
+    [
+        ("Qwen/Qwen2.5-7B", {}),
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", {"max_position_embeddings": 32_768}),
+        ("Qwen/Qwen2-7B-Instruct", {"max_position_embeddings": 32_768}),
+        ("Qwen/Qwen2.5-7B-Instruct-1M", {"max_position_embeddings": 1_010_000}),
+        ("Qwen/Qwen2.5-Coder-7B", {"max_position_embeddings": 32_768}),
+        ("Qwen/Qwen2.5-Math-7B", {"max_position_embeddings": 4096}),
+        ("Qwen/QwQ-32B", {}),
+        ("Qwen/QwQ-32B-Preview", {"max_position_embeddings": 32_768}),
+        ("Qwen/Qwen3-4B-Thinking-2507-FP8", {"max_position_embeddings": 262_144}),
+        ("mistralai/Mistral-7B-Instruct-v0.1", {}),
+        ("mistralai/Mistral-7B-Instruct-v0.2", {"sliding_window": None}),
+    ],
+)
+def test_a_name_states_what_its_config_has_otherwise(repository, settings):
+    """By the model cards, and litgpt's config.py."""
+    assert preset_of(repository).settings == settings

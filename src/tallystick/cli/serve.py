@@ -171,7 +171,7 @@ def _draft(given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         kept = {key: value for key, value in given.items() if key not in ("draft", "speculative", "draft_tokens")}
         if found is None:
             return kept, [f"not modelled: the draft model {name}, which is not fetched"]
-        return {**given, "draft": found[0]}, [f"{name} is not fetched: counted as the preset {found[0]}"]
+        return {**given, "draft": found.preset}, [f"{name} is not fetched: counted as the preset {found.preset}"]
     return given, []
 
 
@@ -203,8 +203,10 @@ def _ledger(source: str, options: argparse.Namespace, given: dict[str, Any]) -> 
         found = preset_of(source) if error.code in _MISSING and named else None
         if found is None:
             raise
-    preset, packed = found
-    said = f"{source} is not fetched: counted as the preset {preset}"
-    if packed and "quantization" not in given:
-        given, said = {**given, "quantization": packed}, f"{said} in {packed}"
-    return count(preset, **settings).with_notes(said), given
+    said = f"{source} is not fetched: counted as the preset {found.preset}"
+    said += "".join(
+        f", {key} = {'none' if value is None else format(value, ',')}" for key, value in found.settings.items()
+    )
+    if found.quantization and "quantization" not in given:
+        given, said = {**given, "quantization": found.quantization}, f"{said} in {found.quantization}"
+    return count(found.preset, **{**found.settings, **settings}).with_notes(said), given
