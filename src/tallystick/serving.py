@@ -28,6 +28,7 @@ def serve(
     dtype: str | None = None,
     quantization: str | None = None,
     kv_cache_dtype: str = "auto",
+    value_cache_dtype: str | None = None,
     tp: int = 1,
     pp: int = 1,
     dp: int = 1,
@@ -46,6 +47,11 @@ def serve(
     cpu_offload_gb: float = 0,
     gpu_layers: int | str | None = None,
     cpu_moe_layers: int | None = None,
+    override_tensor: str | None = None,
+    tensor_split: str | None = None,
+    kv_offload: bool = True,
+    kv_unified: bool | None = None,
+    mmproj: bool = False,
     speculative: str | None = None,
     draft: Any = None,
     draft_tokens: int | None = None,
@@ -73,8 +79,10 @@ def serve(
         quantization: as the engine's ``--quantization``, such as ``"fp8"`` or ``"awq"``; for
             llama.cpp a file type, such as ``"q4_k_m"``.
         kv_cache_dtype: ``"auto"``, or ``"fp8"``; for llama.cpp ``"q8_0"`` and others.
+        value_cache_dtype: of the values alone (llama.cpp); None is `kv_cache_dtype`.
         tp: tensor parallel ranks.
-        pp: pipeline stages, which need not be equal.
+        pp: pipeline stages, which need not be equal; for llama.cpp the devices, which share the
+            layers.
         dp: data-parallel replicas, which divide the experts; of SGLang, of its attention alone.
         max_model_len: tokens of the longest request; None is the config's. For llama.cpp the
             context that all requests share.
@@ -95,6 +103,12 @@ def serve(
         gpu_layers: layers on the device, the head included (llama.cpp); None is all, ``"auto"`` as
             many as fit, by llama.cpp's ``--fit``.
         cpu_moe_layers: first layers whose experts stay in the host's memory (llama.cpp).
+        override_tensor: patterns of tensors, and where they are held (llama.cpp), such as
+            ``"exps=CPU"``; several with commas.
+        tensor_split: each device's part of the layers (llama.cpp), such as ``"3,1"``.
+        kv_offload: whether the KV cache is where its layer is, or in the host's memory (llama.cpp).
+        kv_unified: whether all slots share the cells (llama.cpp); None is the engine's default.
+        mmproj: whether the towers for images and audio are loaded (llama.cpp).
         speculative: method of speculative decoding: ``"mtp"``, ``"eagle"``, ``"eagle3"``,
             ``"draft_model"`` or ``"ngram"``.
         draft: its draft model, as for `count`; without it, a head of the usual sizes.
@@ -136,6 +150,7 @@ def serve(
         dtype=dtype,
         quantization=quantization,
         kv_cache_dtype=kv_cache_dtype,
+        value_cache_dtype=value_cache_dtype,
         tp=tp,
         pp=pp,
         dp=dp,
@@ -154,6 +169,11 @@ def serve(
         cpu_offload_gb=cpu_offload_gb,
         gpu_layers=gpu_layers,
         cpu_moe_layers=cpu_moe_layers,
+        override_tensor=override_tensor,
+        tensor_split=tensor_split,
+        kv_offload=kv_offload,
+        kv_unified=kv_unified,
+        mmproj=mmproj,
         speculative=speculative,
         draft=None if draft is None else ledger_of(draft, None, False, {}),
         draft_tokens=draft_tokens,

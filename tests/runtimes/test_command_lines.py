@@ -45,7 +45,20 @@ def test_a_pasted_line(line, source, options):
     [
         ("llama-server -m qwen3.gguf -c 8192 -ngl 99", {"max_model_len": 8192, "gpu_layers": 99}),
         ("llama-server -m qwen3.gguf -ngl auto", {"gpu_layers": "auto"}),
-        ("./llama-cli -m qwen3.gguf -ctk q8_0 -fa on", {"kv_cache_dtype": "q8_0", "enforce_eager": False}),
+        (
+            "./llama-cli -m qwen3.gguf -ctk q8_0 -fa on",
+            {"max_num_seqs": 1, "kv_cache_dtype": "q8_0", "value_cache_dtype": "f16", "enforce_eager": False},
+        ),
+        ("llama-server -m qwen3.gguf -ctk q8_0 -ctv q8_0", {"kv_cache_dtype": "q8_0"}),
+        ("llama-server -m qwen3.gguf -ctv q4_0", {"kv_cache_dtype": "f16", "value_cache_dtype": "q4_0"}),
+        ("llama-server -m qwen3.gguf -ts 3,1 -nkvo", {"tensor_split": "3,1", "kv_offload": False}),
+        ("llama-server -m qwen3.gguf -dev CUDA0,CUDA1 -kvu", {"pp": 2, "kv_unified": True}),
+        ("llama-server -m qwen3.gguf -sm none -ts 1,1 --mmproj tower.gguf", {"mmproj": True}),
+        ("llama-server -m qwen3.gguf -ot blk.[0-9].ffn=CPU", {"override_tensor": "blk.[0-9].ffn=CPU"}),
+        ("./main -m qwen3.gguf -c 4096 -p hello", {"max_num_seqs": 1, "max_model_len": 4096}),
+        ("server.exe -m qwen3.gguf -c 4096", {"max_model_len": 4096}),
+        (r"'C:\llama b1\llama-server.exe' -m qwen3.gguf -c 4096", {"max_model_len": 4096}),
+        ("llama serve -m qwen3.gguf -c 4096", {"max_model_len": 4096}),
         (
             "llama-server --model qwen3.gguf --flash-attn off --swa-full -ub 1024 -np 2",
             {"enforce_eager": True, "hybrid_kv_cache": False, "max_num_batched_tokens": 1024, "max_num_seqs": 2},
@@ -162,8 +175,8 @@ def test_a_pasted_line_of_sglang():
 def test_what_is_not_modelled_is_named():
     found = pasted(["vllm", "serve", "org/name", "-O", "3", "--kv-transfer-config", "{}", "-O", "2"])
     assert found.unmodelled == ("-O", "--kv-transfer-config")
-    found = pasted(["llama-server", "-m", "a.gguf", "-ot", "blk.1.*=CPU", "--mmproj", "b.gguf"])
-    assert found.unmodelled == ("--mmproj", "-ot")
+    found = pasted(["llama-server", "-m", "a.gguf", "--lora", "b.gguf", "-sm", "row"])
+    assert found.unmodelled == ("--lora", "-sm row")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ _LENGTHS = ("max_model_len", "max_num_batched_tokens", "input_tokens", "output_t
 _GIVEN = (
     "engine_version", "dtype", "quantization", "kv_cache_dtype", "tp", "pp", "dp", "max_num_seqs", "block_size",
     "gpu_memory_utilization", "cpu_offload_gb", "kv_cache_memory_bytes", "gpu_layers", "cpu_moe_layers", "draft",
+    "value_cache_dtype", "tensor_split", "override_tensor",
     "num_gpu_blocks_override", "max_mamba_cache_size", "speculative", "draft_tokens", "max_loras", "max_lora_rank",
     "mamba_ssm_cache_dtype",
 )  # fmt: skip
@@ -96,6 +97,12 @@ def add(commands: Any) -> None:
     add("--skip-mm-profiling", action="store_true", help="profile no images (vllm)")
     add("--allow-long-max-model-len", action="store_true", help="allow requests longer than the config says (vllm)")
     add("--n-cpu-moe", dest="cpu_moe_layers", type=whole, metavar="N", help="layers whose experts stay on the host")
+    add("--cache-type-v", dest="value_cache_dtype", metavar="TYPE", help="dtype of the cached values (llama.cpp)")
+    add("--tensor-split", metavar="N,N", help="each device's part of the layers, such as 3,1 (llama.cpp)")
+    add("--override-tensor", "-ot", metavar="P=TYPE", help="where tensors are held, such as exps=CPU (llama.cpp)")
+    add("--no-kv-offload", action="store_true", help="hold the KV cache in the host's memory (llama.cpp)")
+    add("--kv-unified", action="store_true", help="all slots share the context (llama.cpp)")
+    add("--mmproj", action="store_true", help="load the towers for images and audio too (llama.cpp)")
     add("--speculative", metavar="METHOD", help=f"speculative decoding: {', '.join(METHODS)}")
     add("--draft", metavar="MODEL", help="its draft model (default: a head of the usual sizes)")
     add("--draft-tokens", type=whole, metavar="N", help="tokens that it drafts at once")
@@ -141,6 +148,11 @@ def _asked(options: argparse.Namespace) -> tuple[str, str, dict[str, Any], list[
     given |= {name: True for name in _SWITCHES if getattr(options, name)}
     if options.disable_hybrid_kv_cache_manager:
         given["hybrid_kv_cache"] = False
+    if options.no_kv_offload:
+        given["kv_offload"] = False
+    for name in ("kv_unified", "mmproj"):
+        if getattr(options, name):
+            given[name] = True
     if options.free_memory is not None:
         given["free_memory"] = _size(options.free_memory)
     if options.source is None and options.script is None:

@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 
 from tallystick.errors import BadInput, quoted
 from tallystick.runtimes.command_logs import version_of_log, words_of_log
-from tallystick.runtimes.command_options import COSTLY, ENGINES, FLAGS, IMAGES, LONGER, STARTS, TAGGED, VARIABLES
+from tallystick.runtimes.command_options import (
+    COSTLY,
+    ENGINES,
+    FLAGS,
+    IMAGES,
+    LONGER,
+    OLD_NAMES,
+    STARTS,
+    TAGGED,
+    VARIABLES,
+)
 from tallystick.runtimes.command_texts import words_of
 
 
@@ -55,9 +65,11 @@ def pasted(words: Sequence[str]) -> Pasted:
     logged = words_of_log(text)
     spread = logged or [part for word in words for part in (words_of(word) if re.search(r"\s", word) else [word])]
     whole = list(words) if _starts(list(words)) is not None else spread
-    engine, rest, before = _command(whole)
+    engine, rest, before, serves = _command(whole)
     found = _Reader(engine)
     if engine == "llama.cpp":
+        if not serves:
+            found.options["max_num_seqs"] = 1
         found.read([word for name, value in _variables(before) for word in (VARIABLES[name], value)])
     found.read(rest)
     source, options = found.result()
@@ -168,12 +180,38 @@ class _Reader:
         name, colon, form = source.rpartition(":")
         if colon and _REPOSITORY.fullmatch(name):
             self.options["quantization"], source = self._file_type(form.lower()), name
-        override = self.options.pop("override", None)
-        if override is not None and _FILES.search(override) and not re.search(r"\d", override):
-            self.options["cpu_moe_layers"] = 10_000
-        elif override is not None:
-            self.unmodelled.append("-ot")
+        self._tensors()
+        self._devices()
+        keys, values = (self.options.pop(name, None) for name in ("kv_cache_dtype", "value_cache_dtype"))
+        if keys is not None or values is not None:
+            self.options["kv_cache_dtype"] = keys or "f16"
+            if (values or "f16") != (keys or "f16"):
+                self.options["value_cache_dtype"] = values or "f16"
         return source
+
+    def _tensors(self) -> None:
+        """Read where tensors are held, and whether towers are loaded."""
+        options = self.options
+        override = options.pop("override", None)
+        if override is not None and _FILES.search(override) and not re.search(r"\d", override):
+            options["cpu_moe_layers"] = 10_000
+        elif override is not None:
+            options["override_tensor"] = override
+        if options.pop("projector", None) is not None and not options.pop("no_projector", False):
+            options["mmproj"] = True
+        options.pop("no_projector", None)
+
+    def _devices(self) -> None:
+        """Read the devices, and how they divide the model."""
+        options = self.options
+        mode, devices = options.pop("split_mode", "layer"), options.pop("devices", "")
+        named = len([name for name in devices.split(",") if name])
+        if mode == "none":
+            options.pop("tensor_split", None)
+        elif named > 1 and "tensor_split" not in options:
+            options["pp"] = named
+        if mode not in ("layer", "none"):
+            self.unmodelled.append(f"-sm {mode}")
 
     def _file_type(self, form: str) -> str:
         """Return a file type of llama-quantize; Unsloth's own mixes are near one of them."""
@@ -248,7 +286,7 @@ def _starts(words: list[str]) -> tuple[str, int, int] | None:
     for engine, starts in STARTS.items():
         for start in starts:
             for place in range(len(words) - len(start) + 1):
-                named = [word.rpartition("/")[2].removesuffix(".exe") for word in words[place : place + len(start)]]
+                named = [_program(word) for word in words[place : place + len(start)]]
                 if named == list(start):
                     found.append((place, engine, place + len(start)))
     if found:
@@ -258,11 +296,18 @@ def _starts(words: list[str]) -> tuple[str, int, int] | None:
         for place, word in enumerate(words):
             if re.fullmatch(image, word):
                 return engine, place, place + 1
+    if words and _program(words[0]) in OLD_NAMES and any(word in words for word in ("-m", "--model")):
+        return "llama.cpp", 0, 1
     return None
 
 
-def _command(words: list[str]) -> tuple[str, list[str], list[str]]:
-    """Return the engine, the words behind its command, and those before."""
+def _program(word: str) -> str:
+    """Return the name of a program, whose path may be of Windows."""
+    return re.split(r"[/\\]", word)[-1].removesuffix(".exe")
+
+
+def _command(words: list[str]) -> tuple[str, list[str], list[str], bool]:
+    """Return the engine, the words behind its command, those before, and whether it is a server."""
     start = _starts(words)
     if start is None:
         known = ", ".join(" ".join(start) for starts in STARTS.values() for start in starts)
@@ -270,7 +315,8 @@ def _command(words: list[str]) -> tuple[str, list[str], list[str]]:
     engine, place, behind = start
     rest = words[behind:]
     end = next((number for number, word in enumerate(rest) if _ENDS.fullmatch(word)), len(rest))
-    return engine, rest[:end], words[:place]
+    serves = any(re.search(r"server|serve$|:full", word) for word in words[place:behind])
+    return engine, rest[:end], words[:place], serves
 
 
 def _tagged(engine: str, words: Sequence[str]) -> str | None:

@@ -50,7 +50,12 @@ LLAMA_CPP: dict[str, tuple[str, Any]] = {
     "-np": ("max_num_seqs", int), "--parallel": ("max_num_seqs", int),
     "-ub": ("max_num_batched_tokens", int), "--ubatch-size": ("max_num_batched_tokens", int), "-ngl": ("gpu_layers", int),
     "--gpu-layers": ("gpu_layers", int), "--n-gpu-layers": ("gpu_layers", int), "-ctk": ("kv_cache_dtype", str),
-    "--cache-type-k": ("kv_cache_dtype", str), "-ctv": ("kv_cache_dtype", str), "--cache-type-v": ("kv_cache_dtype", str),
+    "--cache-type-k": ("kv_cache_dtype", str), "-ctv": ("value_cache_dtype", str), "--cache-type-v": ("value_cache_dtype", str),
+    "-nkvo": ("kv_offload", False), "--no-kv-offload": ("kv_offload", False), "-kvu": ("kv_unified", True),
+    "--kv-unified": ("kv_unified", True), "-no-kvu": ("kv_unified", False), "--no-kv-unified": ("kv_unified", False),
+    "-ts": ("tensor_split", str), "--tensor-split": ("tensor_split", str), "-dev": ("devices", str), "--device": ("devices", str),
+    "-sm": ("split_mode", str), "--split-mode": ("split_mode", str), "-mm": ("projector", str), "--mmproj": ("projector", str),
+    "-mmu": ("projector", str), "--mmproj-url": ("projector", str), "--no-mmproj": ("no_projector", True),
     "-fa": ("enforce_eager", ON_OFF), "--flash-attn": ("enforce_eager", ON_OFF), "--swa-full": ("hybrid_kv_cache", False),
     "-ncmoe": ("cpu_moe_layers", int), "--n-cpu-moe": ("cpu_moe_layers", int), "-cmoe": ("cpu_moe_layers", 10_000),
     "--cpu-moe": ("cpu_moe_layers", 10_000), "-ot": ("override", str), "--override-tensor": ("override", str),
@@ -68,8 +73,7 @@ COSTLY = {
         "--enable-two-batch-overlap", "--json-model-override-args",
     ),
     "llama.cpp": (
-        "-md", "--model-draft", "--mmproj", "-sm", "--split-mode", "-ts", "--tensor-split", "--lora", "--no-kv-offload",
-        "-nkvo", "--fit",
+        "-md", "--model-draft", "--hf-repo-draft", "-hfd", "--spec-type", "--lora", "--rpc", "--override-kv",
     ),
 }  # fmt: skip
 
@@ -100,7 +104,7 @@ FLAGS = {
         "--jinja", "--no-mmap", "--mlock", "--no-warmup", "--embedding", "--embeddings", "--metrics", "--props", "--slots",
         "--cont-batching", "-cb", "--no-cont-batching", "-nocb", "--verbose", "-v", "--log-disable", "--no-webui",
         "--no-context-shift", "--context-shift", "-cnv", "-no-cnv", "--conversation", "--interactive", "-i", "--color", "--reranking",
-        "--no-kv-offload", "-nkvo", "--no-mmproj", "--mmproj-offload", "--no-mmproj-offload", "--kv-unified", "-kvu",
+        "--no-mmproj", "--mmproj-offload", "--no-mmproj-offload",
         "--special", "--no-display-prompt", "--no-perf", "--spm-infill", "--check-tensors", "--no-repack", "-nr", "--server", "-s",
         "--no-op-offload", "--ignore-eos", "--offline", "--multiline-input", "-mli", "--simple-io", "--in-prefix-bos",
         "--slot-prompt-similarity-off", "--no-slots", "--escape", "-e", "--no-escape", "--cpu-moe", "-cmoe", "--no-host",
@@ -117,8 +121,22 @@ STARTS = {
         ("vllm", "run-batch"),
     ),
     "sglang": (("-m", "sglang.launch_server"), ("sglang", "serve")),
-    "llama.cpp": (("llama-server",), ("llama-cli",), ("llama-simple",), ("llama-bench",), ("llama-completion",)),
+    "llama.cpp": (
+        ("llama-server",),
+        ("llama-cli",),
+        ("llama-simple",),
+        ("llama-bench",),
+        ("llama-completion",),
+        ("llama-perplexity",),
+        ("llama-mtmd-cli",),
+        ("llama-embedding",),
+        ("llama-run",),
+        ("llama-speculative",),
+        ("llama", "serve"),
+        ("llama", "cli"),
+    ),
 }
+OLD_NAMES = ("main", "server")  # of llama.cpp's programs, before June 2024
 # Images whose entry point is the engine.
 IMAGES = {
     "vllm": r"(?:\S+/)?vllm-openai(?:-rocm|-cpu)?(?:[:@]\S+)?",

@@ -58,12 +58,14 @@ class Rank(NamedTuple):
     layers: tuple[int, ...] = ()  # bytes of each layer's weights
     embedding: int = 0  # bytes of the token and position embeddings
     head: int = 0  # bytes of the head and what else belongs to no layer; of a tied one, a copy
+    shared: int = 0  # intermediate size of the experts that every token uses
     fused: bool = False  # queries, keys and values are slices of one tensor
     tied: bool = False  # the head is the token embedding
     reserved: int = 0  # bytes of the weights in the segments of torch's allocator
     attention: int = 0  # bytes of the attention's weights
     routed: int = 0  # bytes of the routed experts' weights
     routed_layers: tuple[int, ...] = ()  # of each layer
+    tensors: tuple[tuple[int, str, int], ...] = ()  # llama.cpp's: layer, name in a GGUF file, bytes
     low_rank: int = 0  # bytes of one LoRA adapter of rank 1, on all linear layers
     adapters: int = 0  # bytes of the slots for LoRA adapters
     draft: Draft | None = None
@@ -81,6 +83,7 @@ class Settings(NamedTuple):
     max_num_batched_tokens: int | None = None
     memory_share: float | None = None
     kv_width: float = 2.0  # bytes of a cached element
+    value_width: float | None = None  # of the values alone: llama.cpp's --cache-type-v
     kv_dtype: str = "auto"
     block_size: int | None = None
     eager: bool = False
@@ -89,6 +92,11 @@ class Settings(NamedTuple):
     offload: int = 0  # bytes of the weights that stay in the host's memory
     layers_on_device: int | None = None  # llama.cpp's -ngl
     experts_on_host: int = 0  # llama.cpp's --n-cpu-moe: of so many of the first layers
+    kv_on_host: bool = False  # llama.cpp's --no-kv-offload
+    unified: bool | None = None  # llama.cpp's --kv-unified: all slots share the cells
+    shares: tuple[float, ...] = ()  # llama.cpp's --tensor-split: parts of the layers on each device
+    projector: int = 0  # bytes of the towers for images and audio: llama.cpp's --mmproj
+    overrides: tuple[tuple[str, str], ...] = ()  # llama.cpp's --override-tensor: patterns, and where
     layers_fitted: bool = False  # llama.cpp chooses the layers that fit: --gpu-layers auto
     length_fitted: bool = False  # and a shorter context
     free: int | None = None  # bytes free on the device before the engine starts

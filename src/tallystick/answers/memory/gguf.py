@@ -82,10 +82,10 @@ def _split(entry: Entry, file_type: str, places: _Places) -> Iterator[Entry]:
     entry = entry._replace(packed=None)
     form = partial(_format, entry, file_type=file_type, places=places)
     if not entry.axes:
-        yield entry._replace(dtype=form(_layers(entry).start))
+        yield entry._replace(dtype=form(layers_of_entry(entry).start))
         return
     inner = entry.axes[1:]
-    for dtype, run in groupby(_layers(entry), key=form):
+    for dtype, run in groupby(layers_of_entry(entry), key=form):
         first, *rest = run
         yield entry._replace(dtype=dtype, axes=(Axis(first, 1 + len(rest)), *inner))
 
@@ -95,11 +95,11 @@ def _format(entry: Entry, layer: int, file_type: str, places: _Places) -> str:
         return "float32"
     downs = places.downs.get((layer, bool(_SHARED.search(entry.name))), 0)
     routed = entry.role == "experts"
-    tensor = Tensor(_part_of(entry), int(entry.shape[-1]), layer, places.values.get(layer, 0), downs, routed)
+    tensor = Tensor(part_of(entry), int(entry.shape[-1]), layer, places.values.get(layer, 0), downs, routed)
     return format_of(tensor, file_type, places.model)
 
 
-def _part_of(entry: Entry) -> str:
+def part_of(entry: Entry) -> str:
     """Return the part that a tensor is of, by `tensor_get_category`."""
     if entry.role in ("head", "token_embedding"):
         return "head" if entry.role == "head" else "embedding"
@@ -108,7 +108,7 @@ def _part_of(entry: Entry) -> str:
     return next((part for part, names in _PARTS.items() if names.search(entry.name)), "")
 
 
-def _layers(entry: Entry) -> range:
+def layers_of_entry(entry: Entry) -> range:
     """Return the numbers of an entry's layers: of a stack, or of a single tensor's name."""
     if entry.axes:
         start, length = entry.axes[0]
@@ -129,7 +129,7 @@ def _places(ledger: Ledger) -> _Places:
                 f" up to {MOST_LAYERS:,}",
                 code="too-large",
             )
-        part, layers = _part_of(entry), _layers(entry)
+        part, layers = part_of(entry), layers_of_entry(entry)
         last = max(last, layers.stop)
         if part in ("v", "qkv"):
             values.update(layers)

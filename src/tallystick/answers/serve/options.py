@@ -27,6 +27,7 @@ class Options:
     dtype: str | None = None
     quantization: str | None = None
     kv_cache_dtype: str = "auto"
+    value_cache_dtype: str | None = None
     tp: int = 1
     pp: int = 1
     dp: int = 1
@@ -45,6 +46,11 @@ class Options:
     cpu_offload_gb: float = 0
     gpu_layers: int | str | None = None
     cpu_moe_layers: int | None = None
+    override_tensor: str | None = None
+    tensor_split: str | None = None
+    kv_offload: bool = True
+    kv_unified: bool | None = None
+    mmproj: bool = False
     speculative: str | None = None
     draft_tokens: int | None = None
     enable_prefix_caching: bool = False

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tallystick.answers.serve.drafts import draft_of
+from tallystick.answers.serve.of_llama_cpp import gguf_tensors
 from tallystick.answers.serve.options import Options
 from tallystick.answers.serve.ranks import ranks_of
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 from tallystick.runtimes.engines import Engine, Rank
 
+LLAMA_CPP = "llama.cpp"
 RANK = 16  # of LoRA adapters, --max-lora-rank
 
 
@@ -38,7 +40,10 @@ def placed(
     padded = engine.padded_vocabulary
     if asked.language_model_only:
         ledger = _without_towers(ledger)
-    ranks = ranks_of(ledger, form, computed, asked.tp, asked.pp, padded=padded)
+    stages = 1 if engine.name == LLAMA_CPP else asked.pp  # llama.cpp divides the layers itself
+    ranks = ranks_of(ledger, form, computed, asked.tp, stages, padded=padded)
+    if asked.override_tensor:
+        ranks[0] = ranks[0]._replace(tensors=gguf_tensors(ledger, form))
     if asked.dp > 1:
         ranks = _data_parallel(ledger, engine, asked, form, computed, ranks)
     ranks = [engine.loaded(rank, asked.engine_version, learned=learned) for rank in ranks]
@@ -69,7 +74,7 @@ def _data_parallel(
     """
     if engine.name == "vllm":
         return [_fewer(rank, rank.routed - rank.routed // asked.dp) for rank in ranks]
-    if engine.name == "llama.cpp" or asked.tp % asked.dp:
+    if engine.name == LLAMA_CPP or asked.tp % asked.dp:
         raise BadInput(f"dp is {asked.dp}, expected a divisor of tp, {asked.tp}", code="bad-value")
     attention = ranks_of(ledger, form, computed, asked.tp // asked.dp, asked.pp, padded=engine.padded_vocabulary)
     return [

@@ -152,6 +152,7 @@ def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed
         first=stage.number == 0,
         last=stage.last,
         vision=_vision(values),
+        shared=max((int(feed.inner) for feed in _shared(one)), default=0),
         fused=any(what.fused for what in runs if isinstance(what, AttentionRun)),
         **_by_layer(own, form),
     )
@@ -165,6 +166,11 @@ def _vision(values: dict[str, Any]) -> tuple[tuple[str, int], ...]:
         for name, value in values.items()
         if name.startswith(begin) and type(value) is int
     )
+
+
+def _shared(part: Ledger) -> list[FeedForward]:
+    """Return the MLPs of shared experts."""
+    return [run.what for run in part.model.parts if isinstance(run.what, FeedForward) and "shared" in run.name]
 
 
 def _quantised(entry: Entry, form: str | None) -> Entry:

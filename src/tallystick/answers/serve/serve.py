@@ -12,6 +12,7 @@ from tallystick.answers.memory.gguf_rules import FILE_TYPES
 from tallystick.answers.memory.model_states import TRAINED, is_packed
 from tallystick.answers.memory.number_formats import PACKED, format_named
 from tallystick.answers.serve.changes import Change, changes
+from tallystick.answers.serve.of_llama_cpp import overrides_of, shares_of, text_and_towers
 from tallystick.answers.serve.options import AUTO, Options
 from tallystick.answers.serve.placement import placed
 from tallystick.answers.serve.ranks import refusal
@@ -180,15 +181,17 @@ class _Plan:
         """Return the engine's plan for some options."""
         ledger, notes = self.ledger, [*self.ledger.notes, *self.notes(asked)]
         form, computed = self._formats(asked)
-        if self.engine is LLAMA_CPP and form is not None:
-            ledger, form = as_gguf(ledger, form), None
+        projector = 0
+        if self.engine is LLAMA_CPP:
+            ledger, form = (ledger if form is None else as_gguf(ledger, form)), None
+            ledger, projector = text_and_towers(ledger)
         error = refusal(ledger, asked.tp, self.engine.padded_vocabulary) or self._too_long(asked)
-        if not error and asked.pp > 1 and asked.pp > self._layers():
+        if not error and self.engine is not LLAMA_CPP and asked.pp > 1 and asked.pp > self._layers():
             error = f"ValueError: {self._layers()} layers cannot be divided into {asked.pp} pipeline stages"
         if error:
             return self._refused(asked, error, notes)
         ranks = placed(ledger, self.engine, asked, form, computed, draft=self.draft, learned=self._learned())
-        settings = self._settings(asked, computed)
+        settings = self._settings(asked, computed)._replace(projector=projector if asked.mmproj else 0)
         served = self.engine.serve(ranks, settings, self.card)
         requests = self._requests(ranks, settings, asked) if not served.error else None
         answer = self._serve(asked, served, settings, requests, notes, ranks)
@@ -263,7 +266,7 @@ class _Plan:
         """Yield what is assumed of the model."""
         model = self.ledger.model
         images = asked.language_model_only or asked.skip_mm_profiling or model.architecture in self.engine.images
-        if model.towers and not images:
+        if model.towers and not images and self.engine is not LLAMA_CPP:
             yield "the profile run's images, videos and audio are not modelled: activations of towers are left out"
         if asked.max_model_len is None:
             whose = "the engine's" if self._positions() is None else "the config's"
@@ -316,6 +319,11 @@ class _Plan:
             raise BadInput(
                 f"kv_cache_dtype is {quoted(word)}, expected one of {', '.join(caches)}", code="unknown-name"
             )
+        values = asked.value_cache_dtype
+        if values is not None and values not in caches:
+            raise BadInput(
+                f"value_cache_dtype is {quoted(values)}, expected one of {', '.join(caches)}", code="unknown-name"
+            )
         return Settings(
             version=asked.engine_version,
             tp=asked.tp,
@@ -326,6 +334,11 @@ class _Plan:
             memory_share=asked.gpu_memory_utilization,
             kv_width=float(caches[word] or BITS[computed] // 8),
             kv_dtype=word,
+            value_width=None if values is None else float(caches[values] or BITS[computed] // 8),
+            kv_on_host=not asked.kv_offload,
+            unified=asked.kv_unified,
+            shares=shares_of(asked),
+            overrides=overrides_of(asked.override_tensor),
             block_size=asked.block_size,
             eager=asked.enforce_eager,
             hybrid=asked.hybrid_kv_cache,
