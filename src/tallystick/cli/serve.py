@@ -97,12 +97,7 @@ def add(commands: Any) -> None:
     add("--skip-mm-profiling", action="store_true", help="profile no images (vllm)")
     add("--allow-long-max-model-len", action="store_true", help="allow requests longer than the config says (vllm)")
     add("--n-cpu-moe", dest="cpu_moe_layers", type=whole, metavar="N", help="layers whose experts stay on the host")
-    add("--cache-type-v", dest="value_cache_dtype", metavar="TYPE", help="dtype of the cached values (llama.cpp)")
-    add("--tensor-split", metavar="N,N", help="each device's part of the layers, such as 3,1 (llama.cpp)")
-    add("--override-tensor", "-ot", metavar="P=TYPE", help="where tensors are held, such as exps=CPU (llama.cpp)")
-    add("--no-kv-offload", action="store_true", help="hold the KV cache in the host's memory (llama.cpp)")
-    add("--kv-unified", action="store_true", help="all slots share the context (llama.cpp)")
-    add("--mmproj", action="store_true", help="load the towers for images and audio too (llama.cpp)")
+    _add_of_llama_cpp(add)
     add("--speculative", metavar="METHOD", help=f"speculative decoding: {', '.join(METHODS)}")
     add("--draft", metavar="MODEL", help="its draft model (default: a head of the usual sizes)")
     add("--draft-tokens", type=whole, metavar="N", help="tokens that it drafts at once")
@@ -120,6 +115,16 @@ def add(commands: Any) -> None:
     add_exit_code(command, "the engine does not start", default=True)
     add_format(command)
     command.set_defaults(run=_run)
+
+
+def _add_of_llama_cpp(add: Any) -> None:
+    """Add the options of llama.cpp alone."""
+    add("--cache-type-v", dest="value_cache_dtype", metavar="TYPE", help="dtype of the cached values (llama.cpp)")
+    add("--tensor-split", metavar="N,N", help="each device's part of the layers, such as 3,1 (llama.cpp)")
+    add("--override-tensor", "-ot", metavar="P=TYPE", help="where tensors are held, such as exps=CPU (llama.cpp)")
+    add("--no-kv-offload", action="store_true", help="hold the KV cache in the host's memory (llama.cpp)")
+    add("--kv-unified", action="store_true", help="all slots share the context (llama.cpp)")
+    add("--mmproj", action="store_true", help="load the towers for images and audio too (llama.cpp)")
 
 
 def _run(options: argparse.Namespace) -> int:

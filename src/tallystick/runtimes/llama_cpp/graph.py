@@ -17,6 +17,7 @@ from tallystick.runtimes.llama_cpp.releases import Release
 
 FLOAT, HALF, INDEX = 4, 2, 8  # bytes of an element
 COPIES = 4  # of a pipeline's inputs (ggml/src/ggml-backend.cpp, GGML_SCHED_MAX_COPIES)
+GATED = ("qwen3_5", "qwen3_next")  # types whose queries come with a gate of their size
 # Types whose gate and up projection are one tensor in a GGUF file.
 FUSED_UP = ("phi3", "glm4", "glm")
 
@@ -127,19 +128,27 @@ class Graph(NamedTuple):
             return self._attend_latent(pool, heads, mask, masks, halves)
         queries, values = int(heads.queries) * int(heads.size), int(heads.queries) * int(heads.value_size)
         keys, kept = int(heads.keys) * int(heads.size), int(heads.keys) * int(heads.value_size)
+        gates: list[Block] = []
         normed = pool.take(self.hidden)
         if self.rank.fused:
             turned = self._part(pool, normed, queries, keys, kept)
         else:
-            first = pool.take(self.row(queries))
+            gated = self.rank.architecture.startswith(GATED)
+            first = pool.take(self.row(queries * (2 if gated else 1)))
             turned = pool.take(self.row(queries))  # rotated: of a view, so in a place of its own
-            pool.give(first)
+            if gated:
+                gates.append(first)
+            else:
+                pool.give(first)
             value = pool.take(self.row(kept))
             key = pool.take(self.row(keys))
             pool.give(normed)
             rotated = pool.take(self.row(keys))
             pool.give(key, rotated, value)
         mixed = self._mix(pool, turned, int(heads.queries), values, mask, masks, halves)
+        for gate in gates:
+            part = pool.take(self.row(queries))
+            pool.give(gate, part)
         out = pool.take(self.hidden)
         pool.give(mixed)
         return out
