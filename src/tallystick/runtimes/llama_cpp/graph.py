@@ -233,7 +233,7 @@ class Graph(NamedTuple):
             parts.append(pool.take(self.row(used * inner)))
         if not (experts and rank.shared):
             pool.give(normed)
-        product = pool.take(self.row(used * inner)) if rank.gated else first
+        product = pool.take(self.row(used * inner)) if rank.gated and self.release.gates else first
         pool.give(*(part for part in parts if part is not product))
         out = pool.take(used * self.hidden)
         pool.give(product)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 NEWEST = 11434  # whose sources are read
 WINDOWS = 5432  # layers with a window keep no more than it (pull request 13194)
 LATENT = 5135  # latent attention caches the latent alone (pull request 12801)
+GATES = 5765  # a gated MLP's product has a place of its own (pull request 14158)
 STREAMS = 5912  # slots have cells of their own, unless --kv-unified (pull request 14363)
 SLOTS = 6926  # llama-server has four slots that share the cells, unless --parallel (pull request 16736)
 WINDOW_PADDED = 6980  # windows are a multiple of 256 without FlashAttention too (pull request 17046)
@@ -31,6 +32,11 @@ class Release(NamedTuple):
     def latent(self) -> bool:
         """Latent attention caches the latent alone."""
         return self.build >= LATENT
+
+    @property
+    def gates(self) -> bool:
+        """The product of a gated MLP has a place of its own."""
+        return self.build >= GATES
 
     @property
     def streams(self) -> bool:
