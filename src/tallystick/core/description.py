@@ -47,6 +47,9 @@ class ModelDescription:
     towers: tuple[str, ...] = ()  # name prefixes of vision and audio towers, whose tensors process no text tokens
     unlearned: tuple[str, ...] = ()  # name prefixes of parameters that get no gradients
 
+    language: ModelDescription | None = field(default=None, compare=False)  # its language model, if only that is known
+    vision: tuple[tuple[str, int], ...] = ()  # sizes of its vision tower, if it has no recipe
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "symbols", MappingProxyType(dict(self.symbols)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from tallystick.answers.serve.drafts import draft_of
@@ -13,6 +14,7 @@ from tallystick.errors import BadInput
 from tallystick.runtimes.engines import Engine, Rank
 
 LLAMA_CPP = "llama.cpp"
+_SENSES = re.compile(r"(?:model\.)?(?:vis|audio|image|multi_modal)\w*\.")
 RANK = 16  # of LoRA adapters, --max-lora-rank
 
 
@@ -54,6 +56,30 @@ def placed(
         given = None if draft is None else ranks_of(draft, None, computed, asked.tp, 1, padded=padded)[0]
         ranks[-1] = ranks[-1]._replace(draft=draft_of(ledger, ranks[-1], asked.speculative, given))
     return ranks
+
+
+def with_language(ledger: Ledger) -> Ledger:
+    """Return a model described by its language model, if only that is known."""
+    model, language = ledger.model, ledger.model.language
+    if language is None or model.attending or model.recurring:
+        return ledger
+    described = replace(
+        model,
+        positions=language.positions or model.positions,
+        stretch=language.stretch,
+        recipe=language.recipe,
+        attending=language.attending,
+        recurring=language.recurring,
+        parts=language.parts,
+        towers=_towers(ledger),
+    )
+    return replace(ledger, model=described)
+
+
+def _towers(ledger: Ledger) -> tuple[str, ...]:
+    """Return the name prefixes of what sees and hears, as far as the names say so."""
+    found = {match[0]: None for entry in ledger.rolled if (match := _SENSES.match(entry.name))}
+    return tuple(found)
 
 
 def _without_towers(ledger: Ledger) -> Ledger:

@@ -126,7 +126,9 @@ def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed
     runs = [run.what for run in one.model.parts]
     feeds = [what for what in runs if isinstance(what, FeedForward)]
     values = {} if ledger.model.recipe is None else dict(ledger.model.recipe.values)
-    embedding = next((entry for entry in ledger.parameters if entry.role == "token_embedding"), None)
+    towers = ledger.model.towers
+    read = [entry for entry in ledger.parameters if not (towers and entry.name.startswith(towers))]
+    embedding = next((entry for entry in read if entry.role == "token_embedding"), None)
     head = head_of(ledger)
     hidden = int(embedding.shape[-1]) if embedding is not None else int(head.shape[-1]) if head is not None else 0
     stated = _stated(values, ("intermediate_size", "ffn_hidden_size", "n_inner")) or 4 * hidden
@@ -151,7 +153,7 @@ def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed
         width=width,
         first=stage.number == 0,
         last=stage.last,
-        vision=_vision(values),
+        vision=_vision(values) or ledger.model.vision,
         shared=max((int(feed.inner) for feed in _shared(one)), default=0),
         fused=any(what.fused for what in runs if isinstance(what, AttentionRun)),
         **_by_layer(own, form),

@@ -14,7 +14,7 @@ from tallystick.answers.memory.number_formats import PACKED, format_named
 from tallystick.answers.serve.changes import Change, changes
 from tallystick.answers.serve.of_llama_cpp import overrides_of, shares_of, text_and_towers
 from tallystick.answers.serve.options import AUTO, Options
-from tallystick.answers.serve.placement import placed
+from tallystick.answers.serve.placement import placed, with_language
 from tallystick.answers.serve.ranks import refusal
 from tallystick.answers.serve.speed import OUTPUT, PROMPT, Placed, Speed, speed_of
 from tallystick.answers.workload import positions
@@ -166,6 +166,7 @@ class _Plan:
     def __init__(
         self, ledger: Ledger, engine: Engine, device: Device, asked: Options, draft: Ledger | None = None
     ) -> None:
+        ledger = with_language(ledger)
         if not ledger.model.attending and not ledger.model.recurring:
             why = (
                 f"cannot be planned: {ledger.model.irregular}"

@@ -78,6 +78,17 @@ def _mistral3(sizes: Mapping[str, int]) -> Image:
     return Image(rows * (rows + 1), (rows * merged) ** 2)
 
 
+def _llava(sizes: Mapping[str, int]) -> Image:
+    patches = (sizes.get("image_size", 336) // sizes.get("patch_size", 14)) ** 2
+    return Image(patches, patches)
+
+
+def _llava_next(sizes: Mapping[str, int]) -> Image:
+    """Four crops with an end for each row of tokens, and the whole image (`llava_next.py`)."""
+    rows = sizes.get("image_size", 336) // sizes.get("patch_size", 14)
+    return Image(5 * rows**2 + 2 * rows, 5 * rows**2)
+
+
 _QWEN = (
     "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe",
 )  # fmt: skip
@@ -85,5 +96,7 @@ _RULES: dict[str, Callable[[Mapping[str, int]], Image]] = {
     **dict.fromkeys(_QWEN, _qwen),
     "gemma3": _gemma3,
     "mistral3": _mistral3,
+    "llava": _llava,
+    "llava_next": _llava_next,
 }
 RULED = tuple(_RULES)  # types whose images are known

@@ -18,6 +18,7 @@ from tallystick.sources.configs.classes import classes_of, contradiction
 from tallystick.sources.configs.native import dtype_in, positions_in
 from tallystick.sources.torch_module.facts import ModuleFacts
 from tallystick.sources.torch_module.module import ledger_of_facts
+from tallystick.sources.transformers_meta.language import language_of, vision_of
 from tallystick.sources.transformers_meta.process import ask
 from tallystick.versions import OLDEST, is_too_old, require
 
@@ -56,7 +57,13 @@ def ledger_by_transformers(
     built = built_by_transformers(model_type, values, overrides, source=source, classes=classes)
     ledger = ledger_of_facts(built.facts, source=source)
     stated = ledger.model.positions or positions_in(values)
-    model = replace(ledger.model, architecture=model_type, positions=stated)
+    model = replace(
+        ledger.model,
+        architecture=model_type,
+        positions=stated,
+        language=language_of(built.config, source),
+        vision=vision_of(built.config),
+    )
     name, family = built.facts.class_name, architectures.find(model_type)
     if family is None:
         what = model_type
