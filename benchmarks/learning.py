@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy
 
 from tallystick.training.config import configured
-from tallystick.training.data import Tokens
+from tallystick.training.corpus.corpus import Tokens
 from tallystick.training.run import prepared
 
 SYMBOLS = 257  # bytes, and the end of a text

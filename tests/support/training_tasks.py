@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from tallystick.errors import BadInput
-from tallystick.training import checkpoint
+from tallystick.training.checkpoints import checkpoint
 from tallystick.training.config import TrainConfig
 from tallystick.training.run import Run, prepared
 from tallystick.training.state import Event

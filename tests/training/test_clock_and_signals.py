@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from repository import TESTS
-from tallystick.training import checkpoint
+from tallystick.training.checkpoints import checkpoint
 from tallystick.training.plan import peak_flops
 from tallystick.training.run import prepared
 from tallystick.training.train import train

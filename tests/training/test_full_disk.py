@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 
 from tallystick.cli.main import main
 from tallystick.errors import BadInput
-from tallystick.training import checkpoint
+from tallystick.training.checkpoints import checkpoint
 from tallystick.training.run import prepared
 from tallystick.training.train import train
 from training import small
@@ -74,7 +74,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path, mon
     events = run.events()
     assert next(event.step for event in events if event.kind == "saved") == 3
     with monkeypatch.context() as patched:
-        patched.setattr(f"tallystick.training.checkpoint.{place}", fails)
+        patched.setattr(f"tallystick.training.checkpoints.checkpoint.{place}", fails)
         with pytest.raises(
             BadInput, match=r"step-00000006 could not be written: .*No space .*; earlier checkpoints are kept"
         ):

@@ -17,9 +17,9 @@ from safetensors.torch import load_file, save_file
 
 from hostile import mutations, rewritten
 from tallystick.errors import BadInput
-from tallystick.training.checkpoint import checkpoints
+from tallystick.training.checkpoints.checkpoint import checkpoints
+from tallystick.training.corpus.token_files import HEADER
 from tallystick.training.run import prepared
-from tallystick.training.token_files import HEADER
 from tallystick.training.wholeness import WHOLE, seal
 from training import small
 
@@ -311,7 +311,7 @@ def test_tensors_that_are_not_those_of_the_run_are_refused(begun, change):
 
 
 def test_a_state_is_refused_before_its_tensors_are_read(begun, monkeypatch):
-    monkeypatch.setattr("tallystick.training.checkpoint.read_slices", None)
+    monkeypatch.setattr("tallystick.training.checkpoints.checkpoint.read_slices", None)
     for change in (wide, cut, no_moment, integers):
         rewrite_state(begun, change)
         assert isinstance(resumed(begun), str)

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from tallystick.errors import BadInput
 from tallystick.models import Decoder
-from tallystick.training import checkpoint
+from tallystick.training.checkpoints import checkpoint
 from tallystick.training.run import Diverged, prepared
 from tallystick.training.schedule import rate
 from training import MODEL, small

@@ -12,10 +12,9 @@ import torch
 
 from tallystick.errors import BadInput
 from tallystick.models.tokens import Tokenizer
-from tallystick.training import data
-from tallystick.training.data import Tokens, corpus_of
-from tallystick.training.documents import documents
-from tallystick.training.tokenizer import tokenizer_of
+from tallystick.training.corpus.corpus import Tokens, corpus_of
+from tallystick.training.corpus.documents import documents
+from tallystick.training.corpus.tokenizer import tokenizer_of
 
 
 @pytest.fixture
@@ -100,7 +99,7 @@ def test_the_end_of_a_single_text_is_kept_apart(tmp_path):
 
 def test_tokens_are_made_once(folder, tmp_path, monkeypatch):
     first = corpus(folder, tmp_path)
-    monkeypatch.setattr(data, "documents", None)
+    monkeypatch.setattr("tallystick.training.corpus.corpus.documents", None)
     assert everything(corpus(folder, tmp_path).train) == everything(first.train)
 
 
@@ -114,7 +113,7 @@ def test_a_bpe_is_trained_on_the_text_itself(folder, tmp_path):
 
 def test_many_shards_are_one_text(folder, tmp_path, monkeypatch):
     whole = corpus(folder, tmp_path / "whole")
-    monkeypatch.setattr(data, "SHARD", 500)
+    monkeypatch.setattr("tallystick.training.corpus.corpus.SHARD", 500)
     parts = corpus(folder, tmp_path / "parts")
     assert len(parts.train._shards) > 3
     assert everything(parts.train) == everything(whole.train)

@@ -26,7 +26,7 @@ from tallystick.models.compiling import compiled
 from tallystick.models.generation import generate
 from tallystick.models.sampling import Sampling
 from tallystick.sources.run_folder import LOG
-from tallystick.training.checkpoint import (
+from tallystick.training.checkpoints.checkpoint import (
     clear,
     latest,
     refuse_full,
@@ -37,7 +37,7 @@ from tallystick.training.checkpoint import (
     writable,
 )
 from tallystick.training.config import TrainConfig
-from tallystick.training.data import Tokens, corpus_of
+from tallystick.training.corpus.corpus import Tokens, corpus_of
 from tallystick.training.groups import Groups
 from tallystick.training.lock import locked
 from tallystick.training.log import damage_in

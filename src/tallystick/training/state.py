@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from tallystick.models.decoder import Decoder
+from tallystick.training.checkpoints.progress import Progress
 from tallystick.training.config import TrainConfig
-from tallystick.training.data import Corpus
-from tallystick.training.progress import Progress
+from tallystick.training.corpus.corpus import Corpus
 from tallystick.training.ranks import Ranks
 
 

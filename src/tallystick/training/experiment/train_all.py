@@ -19,7 +19,7 @@ from torch import Tensor
 from tallystick.errors import BadInput
 from tallystick.sources import read
 from tallystick.training.config import TrainConfig
-from tallystick.training.data import Corpus, corpus_of
+from tallystick.training.corpus.corpus import Corpus, corpus_of
 from tallystick.training.experiment.neighbours import NEAREST, agreement, alike, near, nearest
 from tallystick.training.experiment.results import Comparison, Experiment, Trial, Variant
 from tallystick.training.experiment.runs import Reporter, final_loss, matrices, moments

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.errors import BadInput, shown
-from tallystick.training.documents import STDLIB, files_of
+from tallystick.training.corpus.documents import STDLIB, files_of
 from tallystick.training.wholeness import digest_of
 
 

@@ -29,11 +29,11 @@ from tallystick.errors import BadInput, quoted
 from tallystick.files.atomic import flush_to_disk
 from tallystick.formats.safetensors import read_header
 from tallystick.sources.run_folder import MODEL, PROGRESS
+from tallystick.training.checkpoints.progress import flat, read_progress, write_progress
+from tallystick.training.checkpoints.slices import Stored, read_slices, stored_in, write_slices
 from tallystick.training.config import TrainConfig
-from tallystick.training.data import Corpus
+from tallystick.training.corpus.corpus import Corpus
 from tallystick.training.optimizers import kept_by
-from tallystick.training.progress import flat, read_progress, write_progress
-from tallystick.training.slices import Stored, read_slices, stored_in, write_slices
 from tallystick.training.state import RunState
 from tallystick.training.wholeness import refuse_torn, seal
 

@@ -24,10 +24,10 @@ from torch import Tensor
 from tallystick.errors import BadInput, quoted
 from tallystick.files.atomic import atomic_folder
 from tallystick.models.tokens import Tokenizer
-from tallystick.training.documents import Document, documents
-from tallystick.training.texts import refuse_changed, texts_of
-from tallystick.training.token_files import HEADER, MAGIC, SPLITS, WHOLE, Split, listing_of, mapped
-from tallystick.training.tokenizer import tokenizer_of
+from tallystick.training.corpus.documents import Document, documents
+from tallystick.training.corpus.texts import refuse_changed, texts_of
+from tallystick.training.corpus.token_files import HEADER, MAGIC, SPLITS, WHOLE, Split, listing_of, mapped
+from tallystick.training.corpus.tokenizer import tokenizer_of
 
 SHARD = 100_000_000  # tokens per file
 

@@ -12,7 +12,7 @@ from tallystick.errors import BadInput, shown
 from tallystick.files.texts import read_json
 from tallystick.sources.run_folder import PROGRESS
 from tallystick.training.config import TrainConfig
-from tallystick.training.data import Corpus
+from tallystick.training.corpus.corpus import Corpus
 
 LARGEST_STEP = 10**12
 

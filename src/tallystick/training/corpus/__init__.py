@@ -1,0 +1,1 @@
+"""The text that a run is trained on: read, tokenised once, and dealt in batches."""
