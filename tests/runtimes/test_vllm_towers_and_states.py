@@ -4,9 +4,11 @@ import pytest
 
 import tallystick
 from tallystick import BadInput
-from tallystick.runtimes.engines import Rank
+from tallystick.answers.serve.ranks import ranks_of
+from tallystick.runtimes.engines import Rank, Settings
 from tallystick.runtimes.vllm import encoder
 from tallystick.runtimes.vllm.cuda_graphs import captured
+from tallystick.runtimes.vllm.states import state_bytes
 
 GIB = 2**30
 DRAFTED = {"speculative": "mtp", "enable_prefix_caching": True}
@@ -128,3 +130,20 @@ def test_from_0_21_on_the_estimate_is_subtracted():
 def test_the_first_releases_of_v0_subtract_the_cuda_context():
     old, new = (planned("llama-3.1-8b", engine_version=version).other_bytes for version in ("0.6.4", "0.6.5"))
     assert old - new == 225 * 2**20
+
+
+LFM2 = {
+    "model_type": "lfm2", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "vocab_size": 65536,
+    "num_key_value_heads": 8, "full_attn_idxs": [2, 5, 8, 10, 12, 14], "conv_L_cache": 3, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+def test_short_convolutions_share_pages_with_attention():
+    """LFM2.5-1.2B in the stored file 64285867313: pages padded by 300%, two layers of padding."""
+    ledger = tallystick.count(LFM2)
+    (rank,) = ranks_of(ledger, None, "bfloat16", 1, 1, padded=64)
+    state = state_bytes(rank.recurring[0].keeps, rank, Settings())
+    assert 16 * 2 * 8 * 64 * 2 / state == 4
+    answer = planned(ledger, max_model_len=2048, num_gpu_blocks_override=40_738)
+    assert answer.options["block_size"] == 16
+    assert (answer.kv_cache_tokens, round(answer.max_concurrency, 2)) == (217_264, 313.37)

@@ -19,7 +19,10 @@ from tallystick.core.ledger import Ledger
 from tallystick.runtimes.engines import Experts, Rank
 
 _VOCABULARY = ("token_embedding", "head")
-_KERNELS = ("conv_kernel_dim", "conv_kernel", "d_conv", "conv_size", "short_conv_kernel_size")
+_KERNELS = (
+    "conv_kernel_dim", "linear_conv_kernel_dim", "conv_kernel", "d_conv", "mamba_d_conv", "conv_size", "conv_L_cache",
+    "short_conv_kernel_size",
+)  # fmt: skip
 _USED = ("num_experts_per_tok", "moe_topk", "moe_k")
 _FP4 = "float4_e2m1fn"
 SMALLEST = 1024  # rows and columns of a recurrent layer's projection that is quantised
