@@ -51,6 +51,7 @@ _TOTAL_BEHIND = re.compile(
 )
 _CALLED = re.compile(r"\w[(（][^()（）]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
+MOST_COUNTED = 999  # largest count at the end of a label
 LETTER = re.compile(r"[^\W\d]")
 
 
@@ -159,7 +160,7 @@ class Chains(Reading):
         named = _behind_words(pieces) if found is None else 0
         if named and (product := prefix(pieces[named:], self.known)) and product[1] == len(pieces) - named:
             found = product[0], named  # "shared × 48 × 4,915,200": the word may be 1
-        if found is not None:
+        if found is not None and not (_is_count(pieces, found[1]) and LETTER.search(text[: pieces[found[1]].start])):
             start = pieces[found[1]].start
             words = text[pieces[0].start : start]
             if not LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
@@ -194,6 +195,13 @@ class Chains(Reading):
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
         words = words if LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+
+
+def _is_count(pieces: Sequence[Token], start: int) -> bool:
+    """Return whether a label ends in a count: "Layers in total (12) = 84,934,656"."""
+    last = pieces[start:]
+    number = last[1].number if len(last) == 3 and last[0].kind == "open" else None
+    return number is not None and not number.rounded and number.unit == 1 and number.value <= MOST_COUNTED
 
 
 def numbers_end(pieces: Sequence[Token]) -> int:

@@ -56,3 +56,10 @@ def test_a_rounded_total_of_the_model_is_rounded_not_wrong():
     rows = "| Embedding | 131M |\n| Attention | 2147M |\n| MLP | 4295M |\n| Total | ~6.7B |\n"
     answer = tallystick.check(rows, against="llama-2-7b")
     assert (slips(rows, "llama-2-7b"), answer.rounding, answer.unexplained) == ([], 38_415_616, 0)
+
+
+@pytest.mark.parametrize(
+    ("written", "right"), [("≈ 617M", True), ("≈ 618M", True), ("≈ 616M", False), ("≈ 619M", False), ("= 617M", False)]
+)
+def test_an_approximate_number_may_be_cut_instead_of_rounded(written, right):
+    assert slips(f"Embedding: 50257 × 12288 {written}") == ([] if right else [(1, 617_558_016)])

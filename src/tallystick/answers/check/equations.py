@@ -17,13 +17,14 @@ from tallystick.answers.check.claims import (
     is_whole,
     measures,
 )
-from tallystick.answers.check.implied import TIMES_LABEL, Implied, begins_line, is_only
+from tallystick.answers.check.implied import TIMES_LABEL, Implied, Sum, begins_line, is_only
 from tallystick.answers.check.labels import layers_of, tags_of
 from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, Sides
-from tallystick.answers.check.terms import Term, labelled, term_of, total
+from tallystick.answers.check.said import said
+from tallystick.answers.check.terms import Term, labelled, sizes_in, term_of, total
 from tallystick.answers.check.terms import times as times_of
 from tallystick.answers.check.variables import MOST_COUNTED, Variables
 from tallystick.derivations.arithmetic import (
@@ -104,17 +105,15 @@ class Judge:
         claim.term = self._term(claim, statement)
         self._use_small(claim)
         claim.match = self._match(claim, statement) if pairs else None
-        for number, (left, right, agree) in enumerate(pairs):
-            one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
-            self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
-        written = TIMES_LABEL.match(statement.plain)
-        times = int(written[1]) if written else layers_of(statement.label)
-        if times and not pairs:
-            self._implied_product(times, statement, claim)
-        elif claim.expression is None and place:
-            judged = not pairs and is_total(statement) and begins_line(statement) and is_only(statement)
-            if judged or claim.stated >= LEAST_REFERENCE:
-                self._implied_sum(statement, claim, judged=judged)
+        if len(pairs) == 1 and not pairs[0][2] and (restated := self.implied.restated(*pairs[0][:2])) is not None:
+            first = pairs.pop()[0].expression
+            claim.side, claim.stated = first, self.readings.value(first, asides).exact
+            self._sum_of(statement, claim, restated)
+        else:
+            for number, (left, right, agree) in enumerate(pairs):
+                one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
+                self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
+            self._imply(statement, claim, judged=not pairs)
         if not pairs and not self._is_judged(statement):
             self._alone(statement, claim)
         if statement.name:
@@ -124,9 +123,21 @@ class Judge:
         if claim.adds and claim.stated < LEAST_REFERENCE:
             self.small.setdefault(claim.stated, []).append(place)
         if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
-            self.by_value.setdefault(claim.stated, []).append(place)
+            for value in {claim.stated, claim.true}:  # later lines may go on with the right number
+                self.by_value.setdefault(value, []).append(place)
             self.corrections.setdefault(claim.stated, set()).add(claim.true)
             self.by_words |= dict.fromkeys(self._words(claim, statement), place)
+
+    def _imply(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
+        """Judge a number by the lines before it: their sum, or one of them times a count."""
+        written = TIMES_LABEL.match(statement.plain)
+        times = int(written[1]) if written else layers_of(statement.label)
+        if times and judged:
+            self._implied_product(times, statement, claim)
+        elif claim.expression is None and self.so_far.place:
+            judged = judged and is_total(statement) and begins_line(statement) and is_only(statement)
+            if judged or claim.stated >= LEAST_REFERENCE:
+                self._implied_sum(statement, claim, judged=judged)
 
     def _apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
         """Return the only pair of parts in which two sums or products differ, else both sides.
@@ -279,7 +290,8 @@ class Judge:
     def _use_small(self, claim: Claim) -> None:
         """Mark small results of earlier lines as used by a sum: "128 + 32,768" of norms."""
         if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
-            small = {part.value for part in claim.expression.parts if isinstance(part, Number)}
+            sizes = sizes_in(claim.expression)
+            small = {part.value for part in claim.expression.parts if isinstance(part, Number) and part not in sizes}
             for value in (one for one in small if one < LEAST_REFERENCE):
                 places = self.small.get(value, [])
                 while places and self.so_far.at(places[-1]).used:
@@ -306,8 +318,19 @@ class Judge:
         wrong.
         """
         found = self.implied.sum(statement, claim, judged=judged)
-        if found is None:
+        if found is not None:
+            self._sum_of(statement, claim, found)
             return
+        place = self.so_far.place - 1
+        last = self.claims[place]
+        meant = said(statement, claim, None if last is None else (self.derivation.statements[place], last))
+        if meant is not None:
+            claim.true, claim.right = meant, False
+            claim.term = labelled(Term(meant), (statement.label,), statement.line)
+            self._equation(statement, claim, Number(meant), claim.side, False, last=True)
+
+    def _sum_of(self, statement: Statement, claim: Claim, found: Sum) -> None:
+        """Record a number as the sum of earlier lines, right or wrong."""
         places, sums, fits = found
         self.so_far.use(*places)
         claim.term = labelled(total(self.so_far.terms(places)), (statement.label,), statement.line)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.labels import KINDS, tags_of
-from tallystick.answers.check.mistyped import LEAST_OFF, is_mistyped
+from tallystick.answers.check.mistyped import LEAST_OFF, LEAST_TYPED, is_mistyped, is_one_slip
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
 from tallystick.core.budget import current
-from tallystick.derivations.arithmetic import Value, alone, exactly
+from tallystick.derivations.arithmetic import Number, Value, alone, exactly
 from tallystick.derivations.statements import (
     BRANCH,
     DRAWN,
@@ -23,6 +24,7 @@ from tallystick.derivations.statements import (
     SECTION,
     TAKEN,
     Derivation,
+    Side,
     Statement,
 )
 
@@ -36,6 +38,9 @@ NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
 LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
 
+MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
+
+_SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
 TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")  # "× 12 layers"
 _LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
 
@@ -120,10 +125,12 @@ class Implied:
             else None
         )
         loose = alone(claim.side, loose=claim.is_rounded)
-        if named is None or loose is None or not _is_far(loose, named.parameters):
+        if named is None or loose is None:
             return None
+        far = _is_far(loose, named.parameters)
         for found, sums in self._last_lines():
-            if len(found) > 1 and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
+            meant = far or is_mistyped(claim, sums, judged=True, least=LITTLE)
+            if len(found) > 1 and meant and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) for line in lines) or self._leaves_out(found, claim)
                 return None if taken else Sum(tuple(found[::-1]), sums, fits=False)
@@ -143,6 +150,23 @@ class Implied:
                 taken = any(TAKEN.search(line.plain) for line in lines)
                 carried = any(self.so_far.at(one).error for one in found)
                 return None if taken or carried else Sum(tuple(found[::-1]), sums, fits=False)
+        return None
+
+    def restated(self, left: Side, right: Side) -> Sum | None:
+        """Return the last lines if the second of two unequal numbers rounds their sum.
+
+        The first number is that sum, but for a digit: "Total: 326.5B ≈ 0.34T" of 336.5B.
+        """
+        one, other = left.expression, right.expression
+        rounds = alone(other, loose=True)
+        if not isinstance(one, Number) or rounds is None:
+            return None
+        for found, sums in self._last_lines():
+            written, meant = (str(round(value / one.unit)) for value in (one.value, sums.exact))
+            if len(found) > 1 and sums.meets(rounds) and len(written) >= LEAST_TYPED and is_one_slip(written, meant):
+                return Sum(tuple(found[::-1]), sums, fits=False)
+            if sums.low > rounds.high:
+                break
         return None
 
     def _column(self, statement: Statement) -> list[int]:
@@ -176,7 +200,8 @@ class Implied:
         rows = {self.derivation.statements[place].line for place in found}
         margins = {_margin(lines[row - 1]) for row in rows}
         even = len(rows) == len(found) and (table or len(margins) == 1)  # no sub-items of an addend, no second column
-        return found[::-1] if even and len(found) >= LEAST_ADDENDS and computed > 1 and not missed else []
+        sure = computed > 1 or _are_all(lines[row - 1] for row in rows)
+        return found[::-1] if even and len(found) >= LEAST_ADDENDS and sure and not missed else []
 
     def _is_off(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is near a sum, but further away than rounding explains."""
@@ -269,6 +294,13 @@ def _is_far(stated: Value, parameters: int) -> bool:
     """Return whether a number is further from the model's than names such as 7B are."""
     away = max(stated.low - parameters, parameters - stated.high)
     return away > 0 and abs(stated.exact - parameters) > LEAST_OFF * parameters
+
+
+def _are_all(rows: Iterable[str]) -> bool:
+    """Return whether the shares in some rows add up to 100%, so that none is missing."""
+    shares = [_SHARE.search(row) for row in rows]
+    whole = sum((Fraction(share[1].replace(",", ".")) for share in shares if share), Fraction(0))
+    return None not in shares and abs(whole - 100) <= MOST_UNSHARED
 
 
 def _margin(line: str) -> int:

@@ -74,6 +74,9 @@ _LAYERS = re.compile(
     r"\W*(\d{1,4})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:(?:\w+ )?(?:layers|blocks)|schichten|couches|capas|camadas|сло[её]в|层|層|층)\W*",
     re.I,
 )
+_LAYERS_BEHIND = re.compile(
+    r"\W*(?:all )?(?:\w+ )?(?:layers|blocks)(?: in)?(?: total)? \((\d{1,4})\W*", re.I
+)  # "Layers total (12)"
 # Tags for the kind of tensor and the layers, not for the component.
 KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
 
@@ -123,5 +126,5 @@ def tags_of(label: str) -> frozenset[str]:
 
 def layers_of(label: str) -> int | None:
     """Return the layer count if a label is nothing else: 12 for "12 layers", else None."""
-    match = _LAYERS.fullmatch(label)
+    match = _LAYERS.fullmatch(label) or _LAYERS_BEHIND.fullmatch(label)
     return int(match[1]) if match else None

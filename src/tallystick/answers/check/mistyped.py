@@ -13,6 +13,8 @@ from tallystick.derivations.arithmetic import Number, Value
 
 LEAST_TYPED = 3  # digits of a rounded total that is a sum with one digit mistyped
 LEAST_EXACT = 6  # the same of an exact number, whatever it is called
+LEAST_TOTAL = 5  # the same of an exact total
+LEAST_SWAPPED = Fraction(1, 100)  # like LEAST_OFF: two digits are swapped by chance less often
 LEAST_OFF = Fraction(1, 20)  # a rounded total may leave out less than 1/20, and be a digit off by chance
 
 
@@ -26,18 +28,25 @@ def is_one_slip(written: str, meant: str) -> bool:
     return len(off) == 1 or swapped
 
 
-def is_mistyped(claim: Claim, sums: Value, *, judged: bool) -> bool:
+def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LEAST_OFF) -> bool:
     """Return whether a number is a sum with one digit changed, or two neighbouring ones swapped.
 
-    Only a total, which is `judged`, may be rounded.
+    Args:
+        claim: the number.
+        sums: the sum.
+        judged: whether the number is a total; only a total may be rounded.
+        least: relative difference that a rounded total and the sum must have, unless two digits
+            are swapped.
     """
     number = claim.side
     if not isinstance(number, Number) or sums.exact <= 0 or sums.meets(claim.written):
         return False
     exact = is_whole(number) and sums.low == sums.high
-    enough = exact or (judged and abs(sums.exact - claim.stated) > LEAST_OFF * sums.exact)
     written, meant = (str(round(value / number.unit)) for value in (claim.stated, sums.exact))
-    return enough and len(written) >= (LEAST_EXACT if exact else LEAST_TYPED) and is_one_slip(written, meant)
+    swapped = sorted(written) == sorted(meant)
+    enough = exact or (judged and abs(sums.exact - claim.stated) > (LEAST_SWAPPED if swapped else least) * sums.exact)
+    digits = (LEAST_TOTAL if judged else LEAST_EXACT) if exact else LEAST_TYPED
+    return enough and len(written) >= digits and is_one_slip(written, meant)
 
 
 def has_slip(stated: Value, meant: Value) -> bool:

@@ -147,8 +147,10 @@ class Readings:
         about = loose and isinstance(left, Number) and isinstance(right, Operation)
         if near and (about or first.meets(_to_zeros(right) or second)):
             return True  # "7,087,872 ≈ 12 × 768²": only near, as the sign says
-        if isinstance(left, Operation) and "/" in left.symbols and isinstance(right, Number) and apart < right.unit:
-            return True  # truncated, not rounded
+        # "50257 × 12288 ≈ 617M" is truncated, not rounded.
+        cut = isinstance(left, Operation) and ("/" in left.symbols or (loose and first.exact > second.exact))
+        if cut and isinstance(right, Number) and apart < right.unit:
+            return True
         factor = _first_factor(right)
         if factor is not right and first.meets(alone(factor, loose=loose) or self.value(factor, asides)):
             return True  # "a × b = c × d = e" with c = a × b

@@ -61,9 +61,11 @@ def term_of(
         first = factor(node, 0) if node.symbols[0] in "*/(" else term(node.parts[0])
         if node.symbols[0] in "+-":
             signs = [1, *(1 if symbol == "+" else -1 for symbol in node.symbols)]
+            # In 768 × 3072 + 3072 the bias is a size too.
+            others = [_leaf(value(part)) if part in sizes_in(node) else term(part) for part in node.parts[1:]]
             return total(
                 part if sign == 1 else times(part, _leaf(value(Number(Fraction(-1)))))
-                for sign, part in zip(signs, [first, *map(term, node.parts[1:])], strict=True)
+                for sign, part in zip(signs, [first, *others], strict=True)
             )
         if node.symbols[0] == "^":
             power = value(node.parts[1]).exact
@@ -91,6 +93,12 @@ def term_of(
         return term(part) if part.value >= LEAST_RATIO * max(others) else _leaf(value(part))
 
     return term(expression)
+
+
+def sizes_in(node: Operation) -> frozenset[Expression]:
+    """Return the factors of the products that a sum adds."""
+    products = (part for part in node.parts if isinstance(part, Operation) and part.symbols[0] == "*")
+    return frozenset(factor for product in products for factor in product.parts)
 
 
 def total(terms: Iterable[Term]) -> Term:

@@ -1,0 +1,108 @@
+"""Slips in totals and subtotals that only the lines around them show, and what is no slip there."""
+
+from __future__ import annotations
+
+import pytest
+
+import tallystick
+
+
+def slips(text, against=None):
+    return [(e.line, e.should_be) for e in tallystick.check(text, against=against).equations if not e.correct]
+
+
+SHARES = """\
+| Part | Parameters | Share |
+|---|---|---|
+| Tokens | 38.6M | 23.7% |
+| Positions | 0.8M | {positions}% |
+| 12 blocks | 85.0M | 52.1% |
+| Head | 38.6M | 23.7% |
+| **Total** | **{total}M** | **100%** |
+"""
+
+
+@pytest.mark.parametrize(
+    ("total", "positions", "should_be"),
+    [
+        ("169.0", "0.5", 163_000_000),
+        ("163.0", "0.5", None),
+        ("169.0", "0.1", 163_000_000),  # shares are rounded
+        ("169.0", "2.5", None),  # the shares do not say that the rows are all
+    ],
+)
+def test_rows_whose_shares_are_a_hundred_percent_are_the_total(total, positions, should_be):
+    found = slips(SHARES.format(total=total, positions=positions))
+    assert found == ([] if should_be is None else [(7, should_be)])
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("178B", 174_617_000_000), ("175B", None), ("174.6B", None)])
+def test_a_rounded_total_near_the_model_has_a_digit_wrong(total, should_be):
+    gpt3 = {"model_type": "gpt2", "n_layer": 96, "n_embd": 12288, "n_head": 96, "n_positions": 2048}
+    text = f"Embedding: 50257 × 12288 ≈ 617M\nLayers: 96 × 12 × 12288² ≈ 174B\nTotal: ≈ {total}\n"
+    assert slips(text, gpt3) == ([] if should_be is None else [(3, should_be)])
+
+
+@pytest.mark.parametrize(
+    ("total", "should_be"),
+    [("76.8M", None), ("78.6M", 76_800_000), ("77.8M", None)],  # one digit more may be another part
+)
+def test_two_swapped_digits_of_a_rounded_total(total, should_be):
+    text = f"Input: 50000 × 768 = 38.4M\nOutput: 768 × 50000 = 38.4M\nTotal = {total}\n"
+    assert slips(text) == ([] if should_be is None else [(3, should_be)])
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("33,920", None), ("43,920", 33_920), ("45,000", None)])
+def test_a_short_exact_total_with_a_digit_wrong(total, should_be):
+    text = f"Before: 3×3×128×256 = 294,912\n\nDepth: 3×3×128×1 = 1,152\nPoint: 1×1×128×256 = 32,768\nTotal: {total}\n"
+    assert slips(text) == ([] if should_be is None else [(5, should_be)])
+
+
+@pytest.mark.parametrize(("subtotal", "should_be"), [("7,087,872", None), ("7,087,782", 7_087_872)])
+def test_the_bias_of_a_projection_is_not_the_norms_of_that_size(subtotal, should_be):
+    text = (
+        "Per block: norms 2 × 2 × 768 = 3,072; QKV 768 × 2304 + 2304 = 1,771,776; output 768² + 768 = 590,592; "
+        f"up 768 × 3072 + 3072 = 2,362,368; down 3072 × 768 + 768 = 2,360,064. Subtotal {subtotal}.\n"
+        "All: 12 × 7,087,872 = 85,054,464\n"
+    )
+    answer = tallystick.check(text, against="gpt2")
+    assert [e.should_be for e in answer.equations if not e.correct] == ([] if should_be is None else [should_be])
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("336.5B", None), ("326.5B", 336_500_000_000)])
+def test_a_total_that_its_own_rounding_contradicts(total, should_be):
+    parts = "a = 45.5B\nb = 38.7B\nc = 173.2B\nd = 79.1B\n".replace(" =", ":")
+    assert slips(f"{parts}Total: {total} ≈ 0.34T\n") == ([] if should_be is None else [(5, should_be)])
+
+
+@pytest.mark.parametrize(
+    ("total", "should_be"),
+    [("63,700,992", None), ("63,708,992", 63_700_992), ("77,865,984", None)],  # the layer's total
+)
+def test_each_and_in_total(total, should_be):
+    text = f"Sizes: 9216 × 2304 = 21,233,664\n- gate、up、down 各 21,233,664，合計 {total}。\n"
+    assert slips(text) == ([] if should_be is None else [(2, should_be)])
+
+
+@pytest.mark.parametrize(("layers", "should_be"), [("84,934,656", None), ("74,934,656", 84_934_656)])
+def test_a_count_of_layers_in_parentheses(layers, should_be):
+    text = f"Attention: 2,359,296\nMLP: 4,718,592\nLayer total = 7,077,888\nLayers total (12) = {layers}\n"
+    assert slips(text) == ([] if should_be is None else [(4, should_be)])
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("30.72M", None), ("30.76M", 30_720_000), ("10.24M", None)])
+def test_parts_that_one_line_calls_equal(total, should_be):
+    text = f"FFN:\n    w1=w2=w3: h * d_ff = 1600 * 6400 = 10.24M\n    total: {total}\n"
+    assert slips(text) == ([] if should_be is None else [(3, should_be)])
+
+
+@pytest.mark.parametrize(
+    ("total", "should_be"),
+    [("69,632", None), ("96,632", 69_632), ("70,000", None), ("16,384", None)],
+)
+def test_a_sum_in_a_korean_sentence(total, should_be):
+    text = (
+        "먼저 채널을 줄인다(1·1·256·64 = 16,384개). 다음은 여기서만 한다(3·3·64·64 = 36,864개). "
+        f"마지막에 되돌린다(16,384개). 합쳐서 {total}개, 아까의 8분의 1이다."
+    )
+    assert slips(text) == ([] if should_be is None else [(1, should_be)])
