@@ -78,3 +78,15 @@ def test_the_keys_of_the_text_may_stand_at_the_top():
     answer = tallystick.serve(QWEN, engine="vllm", device="h100", tp=2)
     assert answer.starts
     assert answer.kv_cache_bytes_per_token == 28 * 2 * 2 * 128 * 2
+
+
+@pytest.mark.parametrize("quantization", ["awq", "gptq"])
+def test_calibrated_formats_keep_the_tower(llava, quantization):
+    whole, alone = (
+        tallystick.serve(llava, engine="vllm", device="h100", quantization=quantization, language_model_only=on)
+        for on in (False, True)
+    )
+    seen = sum(
+        entry.bytes * entry.copies for entry in llava.parameters if "vision" in entry.name or "multi" in entry.name
+    )
+    assert seen <= whole.weights_bytes - alone.weights_bytes < seen * 1.01

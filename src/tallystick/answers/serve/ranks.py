@@ -25,6 +25,7 @@ _KERNELS = (
 )  # fmt: skip
 _USED = ("num_experts_per_tok", "moe_topk", "moe_k")
 _FP4 = "float4_e2m1fn"
+_CALIBRATED = ("awq", "gptq")  # formats whose published checkpoints keep towers in 16 bits
 SMALLEST = 1024  # rows and columns of a recurrent layer's projection that is quantised
 MOST_LAYERS = 100_000  # of a model whose layers are distinguished
 
@@ -123,7 +124,10 @@ def _recurrent(entry: Entry, tp: int) -> Entry:
 
 
 def _rank(ledger: Ledger, part: Ledger, stage: Stage, form: str | None, computed: str, tp: int) -> Rank:
-    one, own = of_stage(part, stage), [_quantised(entry, form) for entry in on_stage(part.parameters, stage)]
+    one, own = (
+        of_stage(part, stage),
+        [_quantised(entry, form, ledger.model.towers) for entry in on_stage(part.parameters, stage)],
+    )
     width = BITS[computed] // 8
     lines = [*model_states.weights(own, form), *model_states.quantisation(one, form)]
     runs = [run.what for run in one.model.parts]
@@ -178,8 +182,13 @@ def _shared(part: Ledger) -> list[FeedForward]:
     return [run.what for run in part.model.parts if isinstance(run.what, FeedForward) and "shared" in run.name]
 
 
-def _quantised(entry: Entry, form: str | None) -> Entry:
-    """Return a recurrent layer's projections as an attention's: engines quantise both."""
+def _quantised(entry: Entry, form: str | None, towers: tuple[str, ...]) -> Entry:
+    """Return an entry with the role by which engines quantise it.
+
+    A recurrent layer's projections are as an attention's; calibrated formats leave towers out.
+    """
+    if form is not None and form.startswith(_CALIBRATED) and towers and entry.name.startswith(towers):
+        return entry._replace(role="other")
     if form is None or entry.role != "ssm" or len(entry.shape) < 2 or min(map(int, entry.shape)) < SMALLEST:
         return entry
     return entry._replace(role="attention")
