@@ -21,7 +21,8 @@ FLOATS = {"f32": "float32"}
 
 @cache
 def ledger_of(preset):
-    return tallystick.count(preset)
+    name, *sets = preset.split()  # a preset, and its overrides
+    return tallystick.count(name, **{key: int(value) for key, value in (one.split("=") for one in sets)})
 
 
 def printed(preset, file_type):

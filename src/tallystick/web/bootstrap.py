@@ -10,7 +10,7 @@ from tallystick.answers.devices import DEVICES
 from tallystick.answers.memory.activations import ATTENTION, LOSS, RECOMPUTE
 from tallystick.answers.memory.memory import MODES
 from tallystick.answers.memory.model_states import PRECISIONS
-from tallystick.answers.memory.number_formats import CACHED, PACKED
+from tallystick.answers.memory.number_formats import BLOCK_CACHES, CACHED, PACKED
 from tallystick.answers.memory.optimizers import OPTIMIZERS
 from tallystick.presets import PRESETS
 from tallystick.web.public import PAGE, public_page
@@ -47,7 +47,7 @@ def start(source: str | None, settings: Mapping[str, Any], *, answered_by: str =
         "choices": {
             "mode": MODES,
             "dtype": [*_FLOATS, *PACKED],
-            "kv_dtype": [*_FLOATS, "fp8", *CACHED],
+            "kv_dtype": [*_FLOATS, "fp8", *CACHED, *BLOCK_CACHES],
             "optimizer": list(OPTIMIZERS),
             "precision": PRECISIONS,
             "attention": ATTENTION,
