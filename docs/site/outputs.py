@@ -26,7 +26,7 @@ import nbformat
 from rich.text import Text
 
 from tallystick.cli.main import main
-from tallystick.report.table import PlainText
+from tallystick.report.tables.table import PlainText
 from terminal import Terminal, terminal
 
 ROOT = Path(__file__).parents[2]

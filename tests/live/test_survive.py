@@ -28,7 +28,7 @@ from tallystick.live.shrink_config import cut
 from tallystick.live.subjects import GPT2, subject_of
 from tallystick.live.survive import Survival, Survived
 from tallystick.report.survival import show_survival
-from tallystick.report.table import console
+from tallystick.report.tables.table import console
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 PAIR = (GPT2.embedding, GPT2.head)

@@ -16,9 +16,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from repository import ROOT
-from tallystick.report.cells import Column, Table
-from tallystick.report.narrow import broken, needed
-from tallystick.report.table import ENDLESS, draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.narrow import broken, needed
+from tallystick.report.tables.table import ENDLESS, draw
 from tallystick.report.training import Follower
 from tallystick.training.plan import Plan
 from tallystick.training.state import Event

@@ -24,7 +24,7 @@ from tallystick.core.entries import Entry
 from tallystick.core.evidence import Compared, Evidence, worst
 from tallystick.core.ledger import Ledger
 from tallystick.live import NotTied, assert_tied, retie, watch
-from tallystick.report.table import console
+from tallystick.report.tables.table import console
 from tallystick.report.ties import show_ties
 
 pytestmark = pytest.mark.usefixtures("preloaded_module")

@@ -58,7 +58,7 @@ def print_answer(
         heading = title or str(getattr(answer[0], "source", ""))
         print_page(page(heading, {"": section(show, *answer, picture=picture, **options)}))
     else:
-        from tallystick.report.table import console
+        from tallystick.report.tables.table import console
 
         show(*answer, console(), style=style, **options)
 

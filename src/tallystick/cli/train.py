@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
     for library in ("torch", "numpy", "safetensors"):
         needed(library, "training", "train")
     from tallystick.report.numbers import in_bytes
-    from tallystick.report.table import console
+    from tallystick.report.tables.table import console
     from tallystick.report.training import Follower, show_plan
     from tallystick.training.run import Diverged
     from tallystick.training.train import train

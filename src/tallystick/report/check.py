@@ -7,10 +7,10 @@ from rich.text import Text
 
 from tallystick.answers.check.check import Check
 from tallystick.answers.check.claims import Equation
-from tallystick.report.cells import Column, Table
 from tallystick.report.derivation.margin import show_lines
 from tallystick.report.derivation.marks import correction, shown, written
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 WIDEST = 64  # characters of a text line in a table
 

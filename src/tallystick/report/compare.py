@@ -9,9 +9,9 @@ from rich.text import Text
 
 from tallystick.answers.compare.causes import Cause
 from tallystick.answers.compare.compare import Comparison, Row
-from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import in_bytes
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 
 def show_compare(answer: Comparison, out: Console, *, tensors: bool = False, style: str = "table") -> None:

@@ -7,9 +7,9 @@ from rich.text import Text
 
 from tallystick.answers.compute.compute import Compute
 from tallystick.answers.compute.throughput import Rate
-from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, in_flops, percent, rough
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 # The roles whose tensors a part of the FLOPs multiplies, if it has another name.
 ROLES_OF = {

@@ -11,10 +11,10 @@ from rich.text import Text
 from tallystick.core.entries import Tie
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
-from tallystick.report.branches import branches
-from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, in_bytes, percent, rough
-from tallystick.report.table import draw
+from tallystick.report.tables.branches import branches
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 
 def show_count(

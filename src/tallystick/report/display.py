@@ -60,7 +60,7 @@ def plain_text(answer: Displayed, /) -> str:
     Args:
         answer: a ledger or an answer.
     """
-    from tallystick.report.table import PlainText
+    from tallystick.report.tables.table import PlainText
 
     drawn = StringIO()
     show, _ = _show_of(answer)

@@ -7,11 +7,11 @@ from rich.text import Text
 
 from tallystick.answers.fit import Fit
 from tallystick.answers.fit_all import Cell, FitAll
-from tallystick.report.cells import Column, Table
 from tallystick.report.memory import show_room
 from tallystick.report.numbers import exact, giga, in_giga, percent
-from tallystick.report.table import draw
-from tallystick.report.usage import show_usage
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
+from tallystick.report.tables.usage import show_usage
 
 SHORT = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 

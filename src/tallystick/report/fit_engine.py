@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.serve.everywhere import FitEngine, OnDevice
-from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, giga
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 
 def show_fit_engine(answer: FitEngine, out: Console, *, style: str = "table") -> None:

@@ -6,10 +6,10 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.formula import Formula
-from tallystick.report.cells import Column, Table
 from tallystick.report.mathml import typeset
 from tallystick.report.numbers import exact
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 
 def show_formula(

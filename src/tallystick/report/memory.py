@@ -12,10 +12,10 @@ from tallystick.answers.memory.by_role import role_of
 from tallystick.answers.memory.lines import Line
 from tallystick.answers.memory.memory import Memory
 from tallystick.answers.memory.sweep import Sweep
-from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact, giga, in_giga, percent
-from tallystick.report.table import draw
-from tallystick.report.usage import show_usage
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
+from tallystick.report.tables.usage import show_usage
 
 
 def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: str = "table") -> None:

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from tallystick.answers.devices import Device
 from tallystick.answers.memory.number_formats import Format
-from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import giga
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 
 def show_devices(devices: Sequence[Device], out: Console, *, style: str = "table") -> None:

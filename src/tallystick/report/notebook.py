@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 
 from tallystick.errors import visible
-from tallystick.report.cells import Table
+from tallystick.report.tables.cells import Table
 
 BAR_PIXELS = 160
 _LINE = "1px solid rgba(128,128,128,.5)"

@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 
 def show_presets(rows: Iterable[Mapping[str, Any]], out: Console, *, style: str = "table") -> None:

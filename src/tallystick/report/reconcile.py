@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.reconcile.reconcile import Explanation, Reconciliation
-from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 START = "every tensor counted once"
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.report.cells import Column, Table
 from tallystick.report.numbers import exact
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 if TYPE_CHECKING:
     from tallystick.models.evaluate import Score

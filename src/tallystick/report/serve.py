@@ -6,10 +6,10 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.serve.serve import Serve
-from tallystick.report.cells import Column, Table
 from tallystick.report.memory import show_room
 from tallystick.report.numbers import exact, giga
-from tallystick.report.table import draw
+from tallystick.report.tables.cells import Column, Table
+from tallystick.report.tables.table import draw
 
 PARTS = ("weights_bytes", "activations_bytes", "other_bytes", "kv_cache_bytes")
 

@@ -166,7 +166,7 @@ def as_csv(asked: PageRequest) -> dict[str, str]:
     import io
     from importlib import import_module
 
-    from tallystick.report.table import console
+    from tallystick.report.tables.table import console
 
     name = asked.choice("of", tuple(_TABLES))
     module, _, show = _TABLES[name].partition(":")

@@ -14,7 +14,7 @@ from tallystick.derivations.markup import plain, readable
 from tallystick.errors import visible
 from tallystick.legible import legible
 from tallystick.report.derivation.marks import Mark, Marked, marked, shown
-from tallystick.report.narrow import broken
+from tallystick.report.tables.narrow import broken
 
 NARROWEST = 20  # characters of the narrowest column that text is folded to
 WIDEST = 64  # characters of a line up to which its notes are in a separate column

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from tallystick.errors import visible
 from tallystick.legible import legible
-from tallystick.report.cells import Table
-from tallystick.report.narrow import BETWEEN, broken, fitted, needed, stacked
+from tallystick.report.tables.cells import Table
+from tallystick.report.tables.narrow import BETWEEN, broken, fitted, needed, stacked
 
 BAR = 24  # characters of a bar for 100%
 SHORTEST_BAR = 8  # a shorter bar shows nothing

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from tallystick.report.cells import Table
+from tallystick.report.tables.cells import Table
 
 # Least characters of a folded column: 16 splits few words, below 12 nothing is readable.
 FOLDED = (16, 12)
