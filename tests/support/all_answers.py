@@ -5,7 +5,7 @@ from tallystick.answers.fit_all import fit_all
 from tallystick.answers.memory.sweep import sweep
 from tallystick.live.survive import Survival, Survived
 
-DERIVATION = "Token embedding: 50257 × 768 = 38,596,416\nTotal: 38,596,416 + 7 × 8 = 124\n? × 3 = 4"
+DERIVATION = "Token embedding: 50257 × 768 = 38,596,416\nTotal: 38,596,416 + 85,842,432 = 124,438,848\n? × 3 = 4"
 ROW = Survived("torch.compile", "torch", "what it does", "kept", "tied", "tied", 0, "same", "one tensor")
 
 ANSWERS = {
