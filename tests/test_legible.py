@@ -26,6 +26,7 @@ READS_WORDS = {
     "answers/check/claims.py",
     "answers/check/labels.py",
     "answers/check/model/misfit.py",
+    "answers/check/said.py",
     "answers/check/total.py",
     "derivations/arithmetic.py",
     "derivations/chains.py",
