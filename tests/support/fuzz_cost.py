@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import cProfile
 import importlib.util
 import json
 import random
@@ -275,21 +276,16 @@ def seconds_of(work: Callable[[], object]) -> Cost:
 
 def calls_of(work: Callable[[], object]) -> Cost:
     """Calls of functions, which are as many in each run, and peak memory."""
-    calls = 0
     work()  # what is imported at first is no cost of the input
-
-    def count(_frame: object, event: str, _what: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
+    profile = cProfile.Profile()
     tracemalloc.start()
-    sys.setprofile(count)
     try:
-        work()
+        with profile:
+            work()
     finally:
-        sys.setprofile(None)
         memory = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
+    calls = sum(entry.callcount for entry in profile.getstats())
     return Cost(calls, memory)
 
 
