@@ -136,6 +136,8 @@ def test_what_does_not_fit_advises_what_does():
         ({"quantization": "awq"}, "'awq' is not a file type of llama.cpp: give one such as f16 or q4_k_m"),
         ({"quantization": "int99"}, "unknown number format 'int99'"),
         ({"kv_cache_dtype": "fp8"}, "kv_cache_dtype is 'fp8', expected one of auto, f16"),
+        ({"num_hidden_layers": 513}, "llama.cpp holds models of 1 to 512 layers (LLAMA_MAX_LAYERS), this one has 513"),
+        ({"num_hidden_layers": 200_000, "gpu_layers": "auto"}, "llama.cpp holds models of 1 to 512 layers"),
         ({"tensor_split": "half"}, "tensor_split is 'half', expected each device's part of the layers, such as 3,1"),
         ({"tensor_split": "0,0"}, "tensor_split is '0,0', expected each device's part of the layers"),
         ({"override_tensor": "exps"}, "override_tensor is 'exps', expected a pattern and a buffer type"),

@@ -16,6 +16,7 @@ from tallystick.runtimes.llama_cpp.releases import NEWEST
 
 FIT, CLIP, ALLOCATOR = "common/fit.cpp", "tools/mtmd/clip.cpp", "ggml/src/ggml-alloc.c"
 MODEL, CACHE, CONTEXT = "src/llama-model.cpp", "src/llama-kv-cache.cpp", "src/llama-context.cpp"
+MOST_LAYERS = 512  # src/llama-hparams.h
 # Bytes of a cached element. A block of 32 elements has a scale, and some formats a minimum
 # (ggml/src/ggml-common.h).
 CACHES: dict[str, float | None] = {
@@ -49,6 +50,12 @@ class LlamaCpp:
                 code="unsupported",
             )
         (rank,) = ranks
+        if not 0 < len(rank.layers) <= MOST_LAYERS:
+            raise BadInput(
+                f"llama.cpp holds models of 1 to {MOST_LAYERS} layers (LLAMA_MAX_LAYERS), this one has"
+                f" {len(rank.layers) or 'another number'}",
+                code="unsupported",
+            )
         settings = _fitted(rank, settings, card)
         buffers = Buffers(rank, settings)
         lines = _lines(buffers, settings)
