@@ -160,6 +160,13 @@ def test_options_of_towers_and_states():
     }
 
 
+def test_a_line_of_windows():
+    text = r"C:\llama\llama-server.exe -m C:\models\Qwen3-8B-Q4_K_M.gguf -c 8192"
+    found = pasted([text])
+    assert (found.engine, found.source) == ("llama.cpp", r"C:\models\Qwen3-8B-Q4_K_M.gguf")
+    assert found.options == {"max_model_len": 8192}
+
+
 def test_a_pasted_line_of_sglang():
     line = (
         "python3 -m sglang.launch_server --model-path org/name --tp 4 --mem-fraction-static 0.93 --context-length 8192"

@@ -60,7 +60,7 @@ def preset_of(repository: str) -> Known | None:
     >>> preset_of("Qwen/Qwen2.5-7B-Instruct").settings
     {'max_position_embeddings': 32768}
     """
-    name = repository.rpartition("/")[2].lower()
+    name = re.split(r"[/\\]", repository)[-1].lower()  # of Windows too
     packed = ""
     if _GGUF.search(name):
         name = _GGUF.sub("", name)

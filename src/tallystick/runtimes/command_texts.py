@@ -23,6 +23,7 @@ _SETTING = "LLAMA_ARG_"  # of llama-server's environment
 _RUNS = re.compile(
     r"\bvllm\s+serve\b|\bvllm\.entrypoints|\bsglang\.launch_server|\bsglang\s+serve\b|\bllama-(?:server|cli)\b"
 )
+_WINDOWS = re.compile(r"\b[A-Za-z]:\\|\.exe\b")
 _JSON = re.compile(r"\{\s*[\"']")
 
 
@@ -92,6 +93,8 @@ def _split(line: str) -> list[str]:
 
 
 def _shell(line: str) -> list[str]:
+    if _WINDOWS.search(line):  # there, a backslash is no escape
+        line = line.replace("\\", "\\\\")
     try:
         return shlex.split(line)
     except ValueError:
