@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tallystick
+from all_answers import DERIVATION
 from repository import ROOT
 from tallystick.answers.devices import DEVICES
 from tallystick.answers.fit_all import fit_all
@@ -46,7 +47,6 @@ def of_a_quiz(*words):
     return {key: len(value) if key in ("models", "sizes") else value for key, value in found.items()}
 
 
-DERIVATION = "Token embedding: 50257 × 768 = 38,596,416\nTotal: 38,596,416 + 7 × 8 = 124\n? × 3 = 4"
 ANSWERS = {
     "count": lambda: {
         **tallystick.count("gpt2").to_dict(),
