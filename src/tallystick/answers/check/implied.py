@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.labels import KINDS, tags_of
-from tallystick.answers.check.mistyped import LEAST_OFF, LEAST_TYPED, is_mistyped, is_one_slip
+from tallystick.answers.check.mistyped import LEAST_OFF, is_mistyped, is_typed_for
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
 from tallystick.core.budget import current
@@ -162,8 +162,7 @@ class Implied:
         if not isinstance(one, Number) or rounds is None:
             return None
         for found, sums in self._last_lines():
-            written, meant = (str(round(value / one.unit)) for value in (one.value, sums.exact))
-            if len(found) > 1 and sums.meets(rounds) and len(written) >= LEAST_TYPED and is_one_slip(written, meant):
+            if len(found) > 1 and sums.meets(rounds) and is_typed_for(one, sums.exact):
                 return Sum(tuple(found[::-1]), sums, fits=False)
             if sums.low > rounds.high:
                 break

@@ -28,6 +28,12 @@ def is_one_slip(written: str, meant: str) -> bool:
     return len(off) == 1 or swapped
 
 
+def is_typed_for(number: Number, meant: Fraction) -> bool:
+    """Return whether a number, as it is rounded, is another one but for a slip of typing."""
+    written, right = (str(round(value / number.unit)) for value in (number.value, meant))
+    return len(written) >= LEAST_TYPED and is_one_slip(written, right)
+
+
 def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LEAST_OFF) -> bool:
     """Return whether a number is a sum with one digit changed, or two neighbouring ones swapped.
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 from tallystick.answers.check.claims import Claim, is_whole
-from tallystick.answers.check.mistyped import LEAST_TYPED, is_one_slip
+from tallystick.answers.check.mistyped import is_one_slip, is_typed_for
 from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.statements import SUBTOTAL, TOTAL, Statement
 
@@ -41,12 +41,7 @@ def said(statement: Statement, claim: Claim, before: tuple[Statement, Claim] | N
     meant = [_equal_parts(*before)] if before is not None and TOTAL.search(statement.label) else []
     if is_whole(number) and len(str(number.value)) >= LEAST_DIGITS:
         meant += [_each(statement, claim), _in_line(statement, claim)]
-    return next((one for one in meant if one is not None and _is_slip(number, one)), None)
-
-
-def _is_slip(number: Number, meant: Fraction) -> bool:
-    written, right = (str(round(value / number.unit)) for value in (number.value, meant))
-    return len(written) >= LEAST_TYPED and is_one_slip(written, right)
+    return next((one for one in meant if one is not None and is_typed_for(number, one)), None)
 
 
 def _each(statement: Statement, claim: Claim) -> Fraction | None:
