@@ -51,6 +51,8 @@ _SWITCHES = (
     "language_model_only",
     "skip_mm_profiling",
     "allow_long_max_model_len",
+    "kv_unified",
+    "mmproj",
 )
 MOST_TEXT = 1_000_000  # bytes of a file that --from reads
 
@@ -155,9 +157,6 @@ def _asked(options: argparse.Namespace) -> tuple[str, str, dict[str, Any], list[
         given["hybrid_kv_cache"] = False
     if options.no_kv_offload:
         given["kv_offload"] = False
-    for name in ("kv_unified", "mmproj"):
-        if getattr(options, name):
-            given[name] = True
     if options.free_memory is not None:
         given["free_memory"] = _size(options.free_memory)
     if options.source is None and options.script is None:

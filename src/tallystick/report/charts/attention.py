@@ -136,7 +136,7 @@ def _stacked(slices: Sequence[Slice], place: Place, scale: float) -> list[Place]
 
 
 def _enlarged(canvas: Canvas, slices: Sequence[Slice], small: Place, bottom: float) -> None:
-    """Draw an attention again beside its boxes, wide enough to show its heads; not to scale."""
+    """Draw an attention again, next to its boxes and wide enough for its heads; not to scale."""
     left = small.x + small.width + 70
     most = max(one.heads for one in slices)
     width = min(canvas.right - left, max(MAGNIFIED, most * NARROWEST * 1.4))

@@ -28,7 +28,7 @@ class Captured(NamedTuple):
 
 
 def captured(requests: int) -> Captured:
-    """Return the graphs of a server of so many requests (`vllm/config/vllm.py`)."""
+    """Return the graphs that a server of `requests` at once captures (`vllm/config/vllm.py`)."""
     longest = min(2 * requests, LONGEST)
     sizes = [1, 2, 4, *range(8, 256, 8), *range(256, LONGEST + 1, 16)]
     piecewise = [size for size in sizes if size <= longest]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from tallystick.core.anatomy import Recurrence
 from tallystick.runtimes.engines import Rank, Settings
 
-# Types whose configs ask for a state in float32; that of others has the model's dtype.
+# Types whose configs ask for a state in float32; others keep it in the model's dtype.
 WIDE = (
     "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "nemotron_h", "kimi_linear",
 )  # fmt: skip
