@@ -23,13 +23,13 @@ from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, Sides
+from tallystick.answers.check.references import References
 from tallystick.answers.check.said import said
-from tallystick.answers.check.terms import Term, labelled, sizes_in, term_of, total
+from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
 from tallystick.answers.check.variables import MOST_COUNTED, Variables
 from tallystick.derivations.arithmetic import (
     Expression,
-    Name,
     Number,
     Operation,
     Undefined,
@@ -59,10 +59,7 @@ class Judge:
         self.so_far = Addends()
         self.claims = self.so_far.claims
         self.implied = Implied(derivation, self.so_far, quantities)
-        self.by_value: dict[Fraction, list[int]] = {}
-        self.small: dict[Fraction, list[int]] = {}  # the same for addends below LEAST_REFERENCE
-        self.corrections: dict[Fraction, set[Fraction]] = {}  # corrected values of each stated number
-        self.by_words: dict[tuple[Fraction, object], int] = {}
+        self.references = References(derivation, self.so_far, self.variables)
         self.equations: list[Equation] = []
         self.unread = list(derivation.unread)
         self.refused: list[tuple[int, str]] = []
@@ -103,7 +100,7 @@ class Judge:
         claim.adds = not claim.defines and claim.stated.denominator == 1 and not measures(statement)
         self.claims.append(claim)
         claim.term = self._term(claim, statement)
-        self._use_small(claim)
+        self.references.use_small(claim)
         claim.match = self._match(claim, statement) if pairs else None
         if len(pairs) == 1 and not pairs[0][2] and (restated := self.implied.restated(*pairs[0][:2])) is not None:
             first = pairs.pop()[0].expression
@@ -120,13 +117,7 @@ class Judge:
             self.variables.define(statement.name, claim, place)
         if place and not pairs and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
-        if claim.adds and claim.stated < LEAST_REFERENCE:
-            self.small.setdefault(claim.stated, []).append(place)
-        if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
-            for value in {claim.stated, claim.true}:  # later lines may go on with the right number
-                self.by_value.setdefault(value, []).append(place)
-            self.corrections.setdefault(claim.stated, set()).add(claim.true)
-            self.by_words |= dict.fromkeys(self._words(claim, statement), place)
+        self.references.record(place, claim, statement)
 
     def _imply(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """Judge a number by the lines before it: their sum, or one of them times a count."""
@@ -179,16 +170,11 @@ class Judge:
         side = chosen.expression
         stated = self.readings.value(side, asides).exact
         computed = next((one.expression for one in sides if isinstance(one.expression, Operation)), None)
-        true = evaluate(computed or side, self.variables.true, asides=asides, replaced=self._corrected).exact
+        true = evaluate(computed or side, self.variables.true, asides=asides, replaced=self.references.corrected).exact
         carried = self.readings.value(computed or side, asides).exact - true
         if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
             true = stated  # the model has the result: a number on the other side is mistyped
         return Claim(stated, true, computed, side, asides, rounded=chosen.loose, right=right, carried=carried)
-
-    def _corrected(self, number: Number) -> Value | None:
-        """Return the corrected value of a number that is an earlier line's wrong result."""
-        corrected = self.corrections.get(number.value, set())
-        return exactly(next(iter(corrected))) if len(corrected) == 1 and not number.rounded else None
 
     def _equation(
         self,
@@ -255,61 +241,18 @@ class Judge:
 
     def _term(self, claim: Claim, statement: Statement) -> Term:
         def value(node: Expression) -> Value:
-            return evaluate(node, self.variables.true, asides=claim.asides, replaced=self._corrected)
+            return evaluate(node, self.variables.true, asides=claim.asides, replaced=self.references.corrected)
 
         if claim.expression is None:
-            before = self._stated_before(claim, statement)
+            before = self.references.stated_before(claim, statement)
             if before is not None:
                 self.so_far.use(before)
             found = (self.so_far.at(before).term if before is not None else None) or Term(claim.true)
         else:
-            found = term_of(claim.expression, value, self._refers, asides=claim.asides)
+            found = term_of(claim.expression, value, self.references.term, asides=claim.asides)
         if found.value != claim.true:  # the result is right, but a number in the product is wrong
             found = Term(claim.true)
         return labelled(found, (statement.label or statement.name, *statement.labels[1:]), statement.line)
-
-    def _refers(self, node: Number | Name) -> Term | None:
-        """Return the term of the earlier line that produced a number or defined a variable."""
-        if isinstance(node, Name):
-            place = self.variables.origin.get(node.name)
-        else:
-            places = self.by_value.get(node.value, []) if not node.rounded else []
-            while len(places) > 1 and self.so_far.at(places[0]).used:
-                places.pop(0)  # equal numbers on several lines: use each once, then the last
-            place = places[0] if places else None
-            if place is None and not node.rounded and node.value >= LEAST_REFERENCE:
-                above = self.so_far.summed(exactly(node.value))
-                for earlier in above:
-                    self.so_far.use(earlier)
-                return total(self.so_far.terms(above)) if above else None
-        if place is None or self.so_far.at(place).defines:
-            return None
-        self.so_far.use(place)
-        return self.so_far.at(place).term
-
-    def _use_small(self, claim: Claim) -> None:
-        """Mark small results of earlier lines as used by a sum: "128 + 32,768" of norms."""
-        if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
-            sizes = sizes_in(claim.expression)
-            small = {part.value for part in claim.expression.parts if isinstance(part, Number) and part not in sizes}
-            for value in (one for one in small if one < LEAST_REFERENCE):
-                places = self.small.get(value, [])
-                while places and self.so_far.at(places[-1]).used:
-                    places.pop()
-                self.so_far.use(*places[-1:])
-
-    def _stated_before(self, claim: Claim, statement: Statement) -> int | None:
-        """Return the earlier line with the same number and words, if the number is not computed."""
-        found = (self.by_words[key] for key in self._words(claim, statement) if key in self.by_words)
-        lines = self.derivation.statements
-        # Two equal rows under one heading are distinct, such as the norms of a layer.
-        apart = (place for place in found if lines[place].heading != statement.heading)
-        return next(apart, None)
-
-    def _words(self, claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:
-        """Return the number paired with its label, and with the tags of its label."""
-        words: list[object] = [statement.label.lower(), tags_of(statement.label) or None]
-        return [(claim.stated, word) for word in words if word is not None]
 
     def _implied_sum(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """Judge a lone number as the sum of the last lines above it, if that fits.

@@ -1,0 +1,86 @@
+"""Find the earlier line that a number or variable refers to, by its value and words."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tallystick.answers.check.addends import Addends
+from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.labels import tags_of
+from tallystick.answers.check.readings import LEAST_REFERENCE
+from tallystick.answers.check.terms import Term, sizes_in, total
+from tallystick.answers.check.variables import Variables
+from tallystick.derivations.arithmetic import Name, Number, Operation, Value, exactly
+from tallystick.derivations.statements import Derivation, Statement
+
+
+class References:
+    """The numbers of the statements so far, and where each of them stands."""
+
+    def __init__(self, derivation: Derivation, so_far: Addends, variables: Variables) -> None:
+        self.derivation = derivation
+        self.so_far = so_far
+        self.variables = variables
+        self.by_value: dict[Fraction, list[int]] = {}
+        self.small: dict[Fraction, list[int]] = {}  # the same for addends below LEAST_REFERENCE
+        self.corrections: dict[Fraction, set[Fraction]] = {}  # corrected values of each stated number
+        self.by_words: dict[tuple[Fraction, object], int] = {}
+
+    def record(self, place: int, claim: Claim, statement: Statement) -> None:
+        """Record the number of a statement, so that later ones may refer to it."""
+        if claim.adds and claim.stated < LEAST_REFERENCE:
+            self.small.setdefault(claim.stated, []).append(place)
+        if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
+            for value in {claim.stated, claim.true}:  # later lines may go on with the right number
+                self.by_value.setdefault(value, []).append(place)
+            self.corrections.setdefault(claim.stated, set()).add(claim.true)
+            self.by_words |= dict.fromkeys(_words(claim, statement), place)
+
+    def corrected(self, number: Number) -> Value | None:
+        """Return the corrected value of a number that is an earlier line's wrong result."""
+        corrected = self.corrections.get(number.value, set())
+        return exactly(next(iter(corrected))) if len(corrected) == 1 and not number.rounded else None
+
+    def term(self, node: Number | Name) -> Term | None:
+        """Return the term of the earlier line that produced a number or defined a variable."""
+        if isinstance(node, Name):
+            place = self.variables.origin.get(node.name)
+        else:
+            places = self.by_value.get(node.value, []) if not node.rounded else []
+            while len(places) > 1 and self.so_far.at(places[0]).used:
+                places.pop(0)  # equal numbers on several lines: use each once, then the last
+            place = places[0] if places else None
+            if place is None and not node.rounded and node.value >= LEAST_REFERENCE:
+                above = self.so_far.summed(exactly(node.value))
+                for earlier in above:
+                    self.so_far.use(earlier)
+                return total(self.so_far.terms(above)) if above else None
+        if place is None or self.so_far.at(place).defines:
+            return None
+        self.so_far.use(place)
+        return self.so_far.at(place).term
+
+    def use_small(self, claim: Claim) -> None:
+        """Mark small results of earlier lines as used by a sum: "128 + 32,768" of norms."""
+        if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
+            sizes = sizes_in(claim.expression)
+            small = {part.value for part in claim.expression.parts if isinstance(part, Number) and part not in sizes}
+            for value in (one for one in small if one < LEAST_REFERENCE):
+                places = self.small.get(value, [])
+                while places and self.so_far.at(places[-1]).used:
+                    places.pop()
+                self.so_far.use(*places[-1:])
+
+    def stated_before(self, claim: Claim, statement: Statement) -> int | None:
+        """Return the earlier line with the same number and words, if the number is not computed."""
+        found = (self.by_words[key] for key in _words(claim, statement) if key in self.by_words)
+        lines = self.derivation.statements
+        # Two equal rows under one heading are distinct, such as the norms of a layer.
+        apart = (place for place in found if lines[place].heading != statement.heading)
+        return next(apart, None)
+
+
+def _words(claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:
+    """Return the number paired with its label, and with the tags of its label."""
+    words: list[object] = [statement.label.lower(), tags_of(statement.label) or None]
+    return [(claim.stated, word) for word in words if word is not None]
