@@ -15,7 +15,8 @@ from checkpoints import write
 from drawing import drawn, some
 from measurements import measured
 from small_decoders import SMALL, WIDTHS
-from tallystick.answers.compute.compute import compute, visible
+from tallystick.answers.compute.attention import visible
+from tallystick.answers.compute.compute import compute
 from tallystick.answers.workload import positions
 from tallystick.cli.main import main
 

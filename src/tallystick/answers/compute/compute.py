@@ -8,24 +8,25 @@ model of any size.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from tallystick.answers.compute.attention import attention_products, mixing_product
+from tallystick.answers.compute.gradients import Gradients
 from tallystick.answers.compute.products import Product
 from tallystick.answers.compute.scans import scan
 from tallystick.answers.compute.throughput import Rate, check_mode, rate
+from tallystick.answers.compute.weights import weight_products
 from tallystick.answers.devices import Device
 from tallystick.answers.memory.activations import running_of
 from tallystick.answers.parts import kind_of
 from tallystick.answers.workload import workload
-from tallystick.core.anatomy import Attending, Indexer, Mixing
+from tallystick.core.description import ModelDescription
 from tallystick.core.display import Displayed
 from tallystick.core.entries import Entry
 from tallystick.core.ledger import Ledger
-from tallystick.core.tensor_names import template_of
 from tallystick.errors import BadInput
 from tallystick.runtimes import Running, Runtime
 from tallystick.runtimes.transformers import TRANSFORMERS
@@ -44,21 +45,11 @@ PARTS = (
     "other",
     "head",
 )
-_PART_OF = {"token_embedding": "embedding", "position_embedding": "embedding", "attention": "attention_projections"}
-_LOOKED_UP = "embedding"
-_AFTER_ATTENTION = ("mlp", "experts", "router")
-
-KAPLAN = "Kaplan et al. 2020, Scaling Laws for Neural Language Models, section 2.1"
-PALM = "Chowdhery et al. 2022, PaLM, appendix B"
 
 # Cross-attention, which runs only when the decoder has an encoder.
 _CROSS = re.compile(r"(^|\.)(cross_?att\w*|encoder_attn)\.")
 
-# Embeddings that are added to the attention values.
-_BY_ROW = re.compile(r"(^|\.)value_embed")
-
-# Tensors with several axes that are added or multiplied elementwise, not in a matrix product.
-_BY_ELEMENT = re.compile(r"(^|\.)(A_log|D|time_mix_\w+|\w+_l2_clip\.scale|attention\.[uv])$")
+_UNROUTED = "experts are not counted: the source does not state how many a token uses (a native config does)"
 
 
 @dataclass(frozen=True)
@@ -195,54 +186,23 @@ def compute(
     """
     check_mode(mode)
     sequence, notes = workload(ledger, batch, sequence)
-    running = _running(ledger)
-    model = ledger.model
-    attending, recurring = model.attending, model.recurring
-    entries = [entry for entry in running.parameters if not _CROSS.search(entry.name)]
-    if len(entries) < len(running.parameters):
-        notes.append("cross-attention is not counted: it runs only with an encoder")
-    if model.towers:
-        notes.append("vision and audio towers are not counted: text tokens skip them")
-        entries = [entry for entry in entries if not entry.name.startswith(model.towers)]
-    unmodelled = [entry for entry in entries if entry.role == "experts" and entry.active is None]
-    if unmodelled:
-        notes.append("experts are not counted: the source does not state how many a token uses (a native config does)")
-    entries = [entry for entry in entries if entry not in unmodelled]
-    unscanned = any(one.keeps.state and one.keeps.runs is None for one in recurring)
-    if unscanned:
-        notes.append("recurrent scans are not counted, only products with weights")
-    elif not attending and not recurring:
-        why = model.irregular or "the source does not describe them (a native config does)"
-        notes.append(f"attention scores and recurrent scans are not counted: {why}")
-    if model.irregular:
-        notes.append(f"assumes that each weight processes every token once, but {model.irregular}")
-    if not any(entry.role == "head" for entry in entries):
-        why = "the model has none" if model.recipe else "the source stores none (it may be tied)"
-        notes.append(f"no LM head is counted: {why}")
-    learning, how = _Learning(entries, model.unlearned), running_of(ledger, runtime)
+    running, model = _running(ledger), ledger.model
+    entries, left_out = _multiplied(running, model.towers)
+    unscanned = any(one.keeps.state and one.keeps.runs is None for one in model.recurring)
+    gradients = Gradients(entries, model.unlearned)
     products = [
-        *_weights(learning.entries, learning, batch, sequence),
-        *(product for one in attending for product in _attention(one, how, learning, batch, sequence)),
-        *(_mixing(one, learning, batch, sequence) for one in model.mixing),
-        *(
-            product
-            for one in recurring
-            for product in scan(one, learning.layers(one.start, one.layers)[1], batch, sequence)
-        ),
+        *weight_products(gradients, batch, sequence),
+        *_activation_products(model, running_of(ledger, runtime), gradients, batch, sequence),
     ]
     if not products:
         raise BadInput(f"{ledger.source} has no weight matrices to multiply", code="no-answer")
     products.sort(key=lambda product: PARTS.index(product.part))
+    notes += [*left_out, *_not_counted(model, entries, unscanned), *_notes(model, sequence, gradients)]
+    described = bool(model.attending or model.recurring) and not unscanned and not model.irregular
     answer = Compute(
-        ledger.source,
-        batch,
-        sequence,
-        tuple(products),
-        (),
-        bool(attending or recurring) and not unmodelled and not unscanned and not model.irregular,
-        (*notes, *_notes(entries, attending, sequence, learning)),
+        ledger.source, batch, sequence, tuple(products), (), described and _UNROUTED not in left_out, tuple(notes)
     )
-    thumb = () if learning.frozen else tuple(_rules_of_thumb(running, answer))
+    thumb = () if gradients.frozen else tuple(_rules_of_thumb(running, answer))
     answer = replace(answer, approximations=thumb)
     if device is None and tokens is None and mfu is None and tokens_per_second is None and devices is None:
         return answer
@@ -268,168 +228,49 @@ def _running(ledger: Ledger) -> Ledger:
     return ledger.as_described if ledger.kind != "module" or packed else ledger
 
 
-# -- what is trained ------------------------------------------------------------------------------
+def _multiplied(running: Ledger, towers: tuple[str, ...]) -> tuple[list[Entry], list[str]]:
+    """Return the parameters that process text tokens, and notes on those that are left out."""
+    notes, entries = [], [entry for entry in running.parameters if not _CROSS.search(entry.name)]
+    if len(entries) < len(running.parameters):
+        notes.append("cross-attention is not counted: it runs only with an encoder")
+    if towers:
+        notes.append("vision and audio towers are not counted: text tokens skip them")
+        entries = [entry for entry in entries if not entry.name.startswith(towers)]
+    routed = [entry for entry in entries if entry.role != "experts" or entry.active is not None]
+    if len(routed) < len(entries):
+        notes.append(_UNROUTED)
+    return routed, notes
 
 
-class _Learning:
-    """The products that the backward pass takes. If nothing is frozen, all of them."""
-
-    def __init__(self, entries: Sequence[Entry], never: tuple[str, ...]) -> None:
-        self.never = never  # name prefixes of the tensors without gradients
-        # Stored sinusoidal tables are frozen too, but do not count: tensors before them are
-        # trained.
-        self.frozen = not all(entry.trainable or entry.role == "position_embedding" for entry in entries)
-        # Layer by layer if some tensors are frozen; otherwise rolled up, at any number of layers.
-        self.entries = [single for entry in entries for single in entry.unrolled()] if self.frozen else list(entries)
-        self.first = next((place for place, entry in enumerate(self.entries) if entry.trainable), len(self.entries))
-
-    def gradients(self, place: int) -> int:
-        """Return the number of gradients of this product: of the weight, and of its input."""
-        entry, before = self.entries[place], not self.frozen or place > self.first
-        if template_of(entry.name)[0].startswith(self.never):
-            return 0
-        return int(entry.trainable) + int(before)
-
-    def layers(self, start: int, count: int) -> tuple[int, int]:
-        """Return the first layer in the range whose attention has gradients, and their number."""
-        if not self.frozen:
-            return start, count
-        end = start + count
-        first = int(min(max(self._first_layer(), start), end))
-        return first, end - first
-
-    def _first_layer(self) -> float:
-        """Return the first layer whose attention has gradients."""
-        if self.first == len(self.entries):
-            return math.inf
-        entry = self.entries[self.first]
-        numbers = template_of(entry.name)[1]
-        if not numbers:
-            return math.inf if entry.role == "head" else 0
-        return int(numbers[0]) + (entry.role in _AFTER_ATTENTION)
+def _activation_products(
+    model: ModelDescription, how: Running, gradients: Gradients, batch: int, sequence: int
+) -> Iterator[Product]:
+    """Yield the products of activations with activations: attention, mixing and scans."""
+    for attending in model.attending:
+        yield from attention_products(attending, how, gradients, batch, sequence)
+    for mixing in model.mixing:
+        yield mixing_product(mixing, gradients, batch, sequence)
+    for recurring in model.recurring:
+        yield from scan(recurring, gradients.layers(recurring.start, recurring.layers)[1], batch, sequence)
 
 
-# -- products with weights ------------------------------------------------------------------------
+def _not_counted(model: ModelDescription, entries: Sequence[Entry], unscanned: bool) -> Iterator[str]:
+    """Yield what the count leaves out or assumes because the source does not describe it."""
+    if unscanned:
+        yield "recurrent scans are not counted, only products with weights"
+    elif not model.attending and not model.recurring:
+        why = model.irregular or "the source does not describe them (a native config does)"
+        yield f"attention scores and recurrent scans are not counted: {why}"
+    if model.irregular:
+        yield f"assumes that each weight processes every token once, but {model.irregular}"
+    if not any(entry.role == "head" for entry in entries):
+        why = "the model has none" if model.recipe else "the source stores none (it may be tied)"
+        yield f"no LM head is counted: {why}"
 
 
-def _weights(entries: Sequence[Entry], learning: _Learning, batch: int, sequence: int) -> list[Product]:
-    """Return one product per matrix; single layers of a live module are summed."""
-    tokens = batch * sequence
-    found: dict[tuple[str, tuple[int, ...]], list[tuple[Entry, int]]] = {}
-    for place, entry in enumerate(entries):
-        if kind_of(entry) == "matrix" and not _BY_ELEMENT.search(entry.name):
-            template = entry.name if entry.axes else template_of(entry.name)[0]
-            found.setdefault((template, entry.shape), []).append((entry, learning.gradients(place)))
-    products = []
-    for (template, shape), stack in found.items():
-        entry, copies = stack[0][0], sum(entry.copies for entry, _ in stack)
-        part = _LOOKED_UP if _BY_ROW.search(template) else _PART_OF.get(entry.role, entry.role)
-        if part == _LOOKED_UP:
-            products.append(Product(part, template, 0, 0, 0, "0: rows are looked up", KAPLAN))
-            continue
-        # A causal convolution pads the end by kernel - 1 positions and discards their outputs.
-        read = tokens + batch * (int(shape[-1]) - 1) if part == "conv" else tokens
-        flops = [int(2 * read * entry.size * entry.copies * (entry.active or 1)) for entry, _ in stack]
-        backward = sum(count * gradients for count, (_, gradients) in zip(flops, stack, strict=True))
-        factors = ["2", f"{read:,} tokens", *([f"{copies:,}"] if copies > 1 else [])]
-        factors += [f"{int(dim):,}" for dim in shape]
-        if entry.active is not None:
-            factors.append(f"{entry.active} of the experts" if part == "experts" else f"{entry.active} of them")
-        needed = sum(flops) // read * tokens
-        products.append(Product(part, template, sum(flops), backward, needed, " × ".join(factors), KAPLAN))
-    return products
-
-
-# -- attention itself -----------------------------------------------------------------------------
-
-
-def _attention(one: Attending, how: Running, learning: _Learning, batch: int, sequence: int) -> Iterator[Product]:
-    """Yield query-key and weight-value products, over the pairs that the runtime multiplies."""
-    first, count = learning.layers(one.start, one.layers)
-    heads, learned = one.heads, one._replace(start=first, layers=count).windows()
-    if heads.indexer and heads.indexer.heads:
-        yield _choosing(one, heads.indexer, batch, sequence)
-    for window, layers in one.windows().items():
-        pairs = batch * layers * int(heads.queries)
-        most = heads.indexer.chosen if heads.indexer else window
-        needed = visible(sequence, most, chunked=heads.chunked) if heads.causal else sequence**2
-        multiplied = how.pairs(heads, window, sequence)
-        positions = f"{sequence:,} × {sequence:,}" if multiplied == sequence**2 else f"{multiplied:,} pairs"
-        factors = f"{batch:,} × {layers:,} layers × {int(heads.queries):,} heads × {positions}"
-        for part, what, size in (
-            ("attention_scores", "queries with keys", int(heads.size)),
-            *([("attention_scores", "queries with relative positions", int(heads.size))] if heads.relative else []),
-            ("attention_values", "attention weights with values", int(heads.value_size)),
-        ):
-            yield Product(
-                part,
-                f"{one.name}: {what}" + (f", window {int(window):,}" if window else ""),
-                2 * pairs * multiplied * size,
-                4 * batch * learned.get(window, 0) * int(heads.queries) * multiplied * size,
-                2 * pairs * needed * size,
-                f"2 × {factors} × {size:,}",
-                PALM,
-            )
-
-
-def _choosing(one: Attending, indexer: Indexer, batch: int, sequence: int) -> Product:
-    """Return the products of an indexer's queries with its keys, which have no gradients."""
-    heads, layers = int(indexer.heads), int(one.layers)
-    size = int(indexer.size) + indexer.weighed
-    each = 2 * batch * layers * heads * size
-    factors = f"{batch:,} × {layers:,} layers × {heads:,} heads × {sequence:,} × {sequence:,}"
-    return Product(
-        "attention_scores",
-        f"{one.name}: index scores",
-        each * sequence**2,
-        0,
-        each * visible(sequence, None),
-        f"2 × {factors} × {size:,}",
-        "DeepSeek-AI 2025, DeepSeek-V3.2, section 2.1",
-    )
-
-
-def _mixing(one: Mixing, learning: _Learning, batch: int, sequence: int) -> Product:
-    """Return the products that a layer takes in addition to its weights and its attention."""
-    _, learned = learning.layers(one.start, one.layers)
-    each = 2 * batch * sequence * one.multiplications
-    factors = f"2 × {batch * sequence:,} tokens × {one.layers:,} × {one.multiplications:,}"
-    return Product(
-        "other",
-        f"{one.name}: products of activations",
-        one.layers * each,
-        2 * learned * each,
-        one.layers * each,
-        factors,
-    )
-
-
-def visible(sequence: int, window: int | None, *, chunked: bool = False) -> int:
-    """Return the number of pairs of a position and a position that it attends to.
-
-    A position attends to itself and to the positions before it, within its window or its chunk.
-
-    Args:
-        sequence: positions of the sequence.
-        window: positions that one position attends to, itself included; None is all.
-        chunked: whether `window` is the length of disjoint chunks.
-
-    >>> visible(4, None), visible(4, 2), visible(4, 9), visible(4, 3, chunked=True)
-    (10, 7, 10, 7)
-    """
-    seen = sequence if window is None else min(int(window), sequence)
-    if chunked and seen:
-        chunks, rest = divmod(sequence, seen)
-        return (chunks * seen * (seen + 1) + rest * (rest + 1)) // 2
-    return seen * (seen + 1) // 2 + (sequence - seen) * seen
-
-
-# -- notes and rules of thumb ---------------------------------------------------------------------
-
-
-def _notes(
-    entries: Sequence[Entry], attending: Sequence[Attending], sequence: int, learning: _Learning
-) -> Iterator[str]:
+def _notes(model: ModelDescription, sequence: int, gradients: Gradients) -> Iterator[str]:
+    """Yield what a reader may miss in the counted products."""
+    entries = gradients.entries
     if any(entry.role == "head" and not entry.unique for entry in entries):
         yield "a tied head still costs FLOPs"
     shares = {entry.active for entry in entries if entry.active is not None and entry.role == "experts"}
@@ -439,10 +280,10 @@ def _notes(
             f"counts only the experts that a token uses ({share} of all); all experts would cost"
             f" {float(1 / share):g} times the FLOPs"
         )
-    windows = {int(window) for one in attending for window in one.windows() if window is not None}
+    windows = {int(window) for one in model.attending for window in one.windows() if window is not None}
     if any(window < sequence for window in windows):
         yield "scores outside the window are computed, then masked; needed_flops leaves them out"
-    if learning.frozen:
+    if gradients.frozen:
         yield "frozen weights: gradients are counted from the first trained tensor on (accurate to one layer)"
 
 
