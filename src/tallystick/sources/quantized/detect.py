@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tallystick.core.budget import current
 from tallystick.core.dtypes import size_in_bytes
 from tallystick.formats.weights_file import StoredTensor, Weight
-from tallystick.sources.quantized import codebook, elementwise
+from tallystick.sources.quantized import codebook, narrow_floats, packed_integers, scaled_values, stated_shapes
 from tallystick.sources.quantized.packed_weight import PackedWeight, Peek
 
 
@@ -51,27 +51,27 @@ _QUANTO = (".weight._scale", ".weight._shift", ".input_scale", ".output_scale")
 
 _SCHEMES = (
     _Scheme(
-        ".quant_map", "", "bitsandbytes", elementwise.bitsandbytes,
+        ".quant_map", "", "bitsandbytes", stated_shapes.bitsandbytes,
         (".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map",
          ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4"),
     ),
-    _Scheme(".SCB", ".weight", "bitsandbytes", elementwise.llm_int8, (".SCB", ".weight_format")),
+    _Scheme(".SCB", ".weight", "bitsandbytes", scaled_values.llm_int8, (".SCB", ".weight_format")),
     _Scheme(
-        ".qweight", ".qweight", "GPTQ", elementwise.gptq_or_awq,
+        ".qweight", ".qweight", "GPTQ", packed_integers.gptq_or_awq,
         (".qzeros", ".scales", ".scaled_zeros", ".g_idx", ".weight_global_scale", ".act_global_scale", ".forward_hadamard_matrix",
          ".backward_hadamard_matrix"),
     ),
     _Scheme(
-        ".weight_packed", ".weight_packed", "compressed-tensors", elementwise.compressed_tensors,
+        ".weight_packed", ".weight_packed", "compressed-tensors", packed_integers.compressed_tensors,
         (".weight_scale", ".weight_shape", ".weight_zero_point", ".weight_g_idx", ".weight_global_scale"),
     ),
-    _Scheme("_blocks", "_blocks", "MXFP4", elementwise.mxfp4, ("_scales",)),
-    _Scheme(".scales", ".weight", "MLX", elementwise.mlx, (".scales", ".biases", ".qbiases")),
-    _Scheme(".weight_scales", ".weight", "EETQ", elementwise.eetq, (".weight_scales",)),
-    _Scheme(".embedding_scale", ".embedding_quantized", "Gemma", elementwise.gemma_embedding, (".embedding_scale",)),
-    _Scheme(".W_q", ".W_q", "HQQ", elementwise.hqq, (*_SCALES_OF_HQQ, *(f".{note}" for note in _NOTED_BY_HQQ))),
-    _Scheme(".weight._data", ".weight._data", "quanto", elementwise.quanto, _QUANTO),
-    _Scheme(".weight._data._data", ".weight._data._data", "quanto", elementwise.quanto, _QUANTO),
+    _Scheme("_blocks", "_blocks", "MXFP4", narrow_floats.mxfp4, ("_scales",)),
+    _Scheme(".scales", ".weight", "MLX", packed_integers.mlx, (".scales", ".biases", ".qbiases")),
+    _Scheme(".weight_scales", ".weight", "EETQ", scaled_values.eetq, (".weight_scales",)),
+    _Scheme(".embedding_scale", ".embedding_quantized", "Gemma", scaled_values.gemma_embedding, (".embedding_scale",)),
+    _Scheme(".W_q", ".W_q", "HQQ", stated_shapes.hqq, (*_SCALES_OF_HQQ, *(f".{note}" for note in _NOTED_BY_HQQ))),
+    _Scheme(".weight._data", ".weight._data", "quanto", stated_shapes.quanto, _QUANTO),
+    _Scheme(".weight._data._data", ".weight._data._data", "quanto", stated_shapes.quanto, _QUANTO),
     _Scheme(".codebooks", ".codes", "AQLM", codebook.aqlm, (".codebooks", ".scales")),
     _Scheme(
         ".centroids.weight", ".indices", "VPTQ", codebook.vptq,
@@ -85,9 +85,9 @@ _SCHEMES = (
         (".q_scale", ".q_scale_max", ".q_groups", ".q_invperm", ".q_perm", ".q_group_map"),
     ),
     _Scheme(".trellis", ".trellis", "EXL3", codebook.exl3, (".suh", ".svh", ".su", ".sv", ".mcg", ".mul1")),
-    _Scheme("_scale_inv", "", "FP8", elementwise.scaled, ("_scale_inv",)),
-    _Scheme("_scale", "", "FP8", elementwise.scaled, ("_scale", "_scale_2", "_zero_point")),
-    _Scheme("_qdata", "_qdata", "torchao", elementwise.torchao, ("_scale", "_zero_point", "_scale_and_zero", "_per_tensor_scale",
+    _Scheme("_scale_inv", "", "FP8", scaled_values.scaled, ("_scale_inv",)),
+    _Scheme("_scale", "", "FP8", scaled_values.scaled, ("_scale", "_scale_2", "_zero_point")),
+    _Scheme("_qdata", "_qdata", "torchao", stated_shapes.torchao, ("_scale", "_zero_point", "_scale_and_zero", "_per_tensor_scale",
             "_act_pre_scale", "_act_quant_scale", "_act_quant_zero_point", "_act_per_tensor_scale")),
 )  # fmt: skip
 

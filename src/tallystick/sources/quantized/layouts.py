@@ -1,4 +1,4 @@
-"""List the tensors that a library stores for a matrix, in `elementwise`'s layouts."""
+"""List the tensors that a library stores for a matrix, in the layouts of its packing."""
 
 from __future__ import annotations
 

@@ -65,6 +65,25 @@ class PackedWeight:
         """Return the bytes of a small tensor in which a library notes something, or None."""
         return self._peek(self.stem + ending) if self.has(ending) else None
 
+    @property
+    def stated_bits(self) -> int | None:
+        """Bits of a value from GPTQ's, AWQ's or compressed-tensors' config, or None.
+
+        The groups of compressed-tensors must agree.
+        """
+        groups = self.quantization.get("config_groups")
+        each = (
+            [group.get("weights") for group in groups.values() if isinstance(group, Mapping)]
+            if isinstance(groups, Mapping)
+            else []
+        )
+        stated = {
+            one.get("num_bits") for one in each if isinstance(one, Mapping) and isinstance(one.get("num_bits"), int)
+        }
+        whole = self.quantization.get("bits", self.quantization.get("w_bit", self.quantization.get("num_bits")))
+        bits = whole if not stated else stated.pop() if len(stated) == 1 else None
+        return bits if is_size(bits) and bits <= 8 else None
+
     def named(self, ending: str) -> str:
         """Return the name of a part, for messages."""
         return quoted(self.stem + ending, most=120)
