@@ -6,8 +6,9 @@ import pytest
 
 import tallystick
 from tallystick import BadInput
+from tallystick.answers.serve.options import Options
 from tallystick.answers.serve.ranks import divided_layers, ranks_of
-from tallystick.answers.serve.serve import QUANTIZATIONS, Options
+from tallystick.answers.serve.weight_format import QUANTIZATIONS
 from tallystick.presets.hub_names import preset_of
 from tallystick.runtimes.vllm import VLLM
 

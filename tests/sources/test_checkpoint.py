@@ -557,8 +557,8 @@ def test_a_module_whose_config_is_beyond_it_is_counted_alone():
 def test_the_search_for_garbage_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, searching: bool):
     """Reading a header puts it off, whether the file is counted or refused."""
     within: list[bool] = []
-    entries = checkpoint._entries
-    monkeypatch.setattr(checkpoint, "_entries", lambda *args: (within.append(gc.isenabled()), entries(*args))[1])
+    entries = checkpoint.stored_entries
+    monkeypatch.setattr(checkpoint, "stored_entries", lambda *args: (within.append(gc.isenabled()), entries(*args))[1])
     write(tmp_path / "model.safetensors", TINY_SHAPES)
     (tmp_path / "broken.safetensors").write_bytes(b"no header")
     try:

@@ -64,7 +64,8 @@ def _words(command: str, option: str) -> Iterable[str]:
     from tallystick.answers.memory.model_states import PRECISIONS
     from tallystick.answers.memory.number_formats import CACHE_FORMATS, WEIGHT_FORMATS
     from tallystick.answers.memory.optimizers import OPTIMIZERS
-    from tallystick.answers.serve.serve import CACHES, ENGINES, QUANTIZATIONS
+    from tallystick.answers.serve.serve import CACHES, ENGINES
+    from tallystick.answers.serve.weight_format import QUANTIZATIONS
 
     known: dict[str, Iterable[str]] = {
         "device": (*DEVICES, "auto"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby
 from typing import NamedTuple
@@ -139,3 +139,49 @@ def in_printing_order(rolled: Iterable[Entry]) -> Iterator[Entry]:
 def total_of(entries: Iterable[Entry]) -> int:
     """Return the unique parameters of some entries, without buffers."""
     return sum(entry.unique * entry.copies for entry in entries if not entry.buffer)
+
+
+def ties_of(parameters: Iterable[Entry], relations: Mapping[str, str], *, live: bool) -> tuple[Tie, ...]:
+    """Return groups of names with one storage, in order of first appearance.
+
+    Args:
+        parameters: entries of parameters, stacks rolled up.
+        relations: the relation of each storage that is not simply tied.
+        live: whether names of one Parameter are separated from aliases, by `Entry.identity`.
+    """
+    groups: dict[str, list[Entry]] = {}
+    for entry in parameters:
+        groups.setdefault(entry.storage, []).append(entry)
+    ties = []
+    for storage, group in groups.items():
+        # Runs of one stack (dense layers, then sparse ones) have one rolled name but share nothing.
+        if len(group) == 1 or all(entry.name == storage for entry in group):
+            continue
+        singles: dict[str, list[Entry]] = {}
+        for entry in group:
+            for single in entry.unrolled():
+                singles.setdefault(single.storage, []).append(single)
+        for shared in singles.values():
+            if len(shared) == 1:
+                continue
+            if live:
+                ties += _by_identity(shared)
+            else:
+                ties.append(_tie(shared, relations.get(storage, "tied")))
+    return tuple(ties)
+
+
+def _tie(shared: Sequence[Entry], relation: str, saved: int | None = None) -> Tie:
+    saved = sum(entry.size - entry.unique for entry in shared) if saved is None else saved
+    return Tie(tuple(entry.name for entry in shared), relation, saved)
+
+
+def _by_identity(shared: Sequence[Entry]) -> list[Tie]:
+    """Return the ties in one storage of a live module: names of each Parameter, then aliases."""
+    parameters: dict[str, list[Entry]] = {}
+    for entry in shared:
+        parameters.setdefault(entry.identity or entry.name, []).append(entry)
+    if len(parameters) == 1:
+        return [_tie(shared, "tied")]
+    tied = [_tie(names, "tied", sum(e.size for e in names[1:])) for names in parameters.values() if len(names) > 1]
+    return [*tied, _tie([names[0] for names in parameters.values()], "aliased")]

@@ -20,6 +20,7 @@ from tallystick.core.entries import (
     Entry,
     Tie,
     in_printing_order,
+    ties_of,
     total_of,
 )
 from tallystick.core.evidence import Evidence, Fetched
@@ -210,27 +211,7 @@ class Ledger(Displayed):
     @cached_property
     def ties(self) -> tuple[Tie, ...]:
         """Groups of names with one storage, in order of first appearance."""
-        groups: dict[str, list[Entry]] = {}
-        for entry in self.parameters:
-            groups.setdefault(entry.storage, []).append(entry)
-        ties = []
-        for storage, group in groups.items():
-            # Runs of one stack (dense layers, then sparse ones) have one rolled name but share
-            # nothing.
-            if len(group) == 1 or all(entry.name == storage for entry in group):
-                continue
-            singles: dict[str, list[Entry]] = {}
-            for entry in group:
-                for single in entry.unrolled():
-                    singles.setdefault(single.storage, []).append(single)
-            for shared in singles.values():
-                if len(shared) == 1:
-                    continue
-                if self.kind == "module":
-                    ties += _by_identity(shared)
-                else:
-                    ties.append(_tie(shared, self.evidence.relations.get(storage, "tied")))
-        return tuple(ties)
+        return ties_of(self.parameters, self.evidence.relations, live=self.kind == "module")
 
     # -- totals -----------------------------------------------------------------------------------
 
@@ -409,22 +390,6 @@ def _numbered(entry: Entry, numbers: Sequence[int]) -> str:
         number = numbers[place] if place < len(numbers) else 0
         entry = entry.numbered(int(min(max(number, axis.start), axis.start + axis.length - 1)))
     return entry.name
-
-
-def _tie(shared: Sequence[Entry], relation: str, saved: int | None = None) -> Tie:
-    saved = sum(entry.size - entry.unique for entry in shared) if saved is None else saved
-    return Tie(tuple(entry.name for entry in shared), relation, saved)
-
-
-def _by_identity(shared: Sequence[Entry]) -> list[Tie]:
-    """Return the ties in one storage of a live module: names of each Parameter, then aliases."""
-    parameters: dict[str, list[Entry]] = {}
-    for entry in shared:
-        parameters.setdefault(entry.identity or entry.name, []).append(entry)
-    if len(parameters) == 1:
-        return [_tie(shared, "tied")]
-    tied = [_tie(names, "tied", sum(e.size for e in names[1:])) for names in parameters.values() if len(names) > 1]
-    return [*tied, _tie([names[0] for names in parameters.values()], "aliased")]
 
 
 def _share(count: int, total: int) -> float:

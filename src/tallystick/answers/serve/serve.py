@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 
 from tallystick.answers.devices import Device
 from tallystick.answers.memory.gguf import as_gguf
-from tallystick.answers.memory.gguf_rules import FILE_TYPES
-from tallystick.answers.memory.model_states import TRAINED, is_packed
-from tallystick.answers.memory.number_formats import PACKED, format_named
+from tallystick.answers.memory.model_states import is_packed
 from tallystick.answers.serve.changes import Change, changes
 from tallystick.answers.serve.of_llama_cpp import overrides_of, shares_of, text_and_towers
 from tallystick.answers.serve.options import AUTO, Options
 from tallystick.answers.serve.placement import placed, with_language
 from tallystick.answers.serve.ranks import refusal
 from tallystick.answers.serve.speed import OUTPUT, PROMPT, Placed, Speed, speed_of
+from tallystick.answers.serve.weight_format import QUANTIZATIONS, weight_format
 from tallystick.answers.workload import positions
 from tallystick.core.display import Displayed
 from tallystick.core.dtypes import BITS
@@ -31,13 +30,6 @@ ENGINES: dict[str, Engine] = {one.name: one for one in (VLLM, SGLANG, LLAMA_CPP)
 GIB = 2**30
 UNSTATED = 2048  # tokens of the longest request if the config states none: vllm/config/model.py
 
-# Names of --quantization, and the number format of each. None: as the weights are stored.
-QUANTIZATIONS: dict[str, str | None] = {
-    "fp8": "fp8", "awq": "awq", "awq_marlin": "awq", "gptq": "gptq-4bit-128g", "gptq_marlin": "gptq-4bit-128g",
-    "bitsandbytes": "nf4",
-    "int8": "int8", "w8a8_int8": "int8", "w8a8_fp8": "fp8", "compressed-tensors": None, "mxfp4": None,
-    "modelopt": None, "modelopt_fp4": None, "auto-round": None, "gguf": None,
-}  # fmt: skip
 CACHES = tuple(dict.fromkeys(name for engine in ENGINES.values() for name in engine.caches))
 SHORT = {"bf16": "bfloat16", "fp16": "float16", "half": "float16"}
 
@@ -181,7 +173,7 @@ class _Plan:
     def answer(self, asked: Options) -> Serve:
         """Return the engine's plan for some options."""
         ledger, notes = self.ledger, [*self.ledger.notes, *self.notes(asked)]
-        form, computed = self._formats(asked)
+        form, computed = weight_format(self.ledger, self.engine, asked)
         projector = 0
         if self.engine is LLAMA_CPP:
             ledger, form = (ledger if form is None else as_gguf(ledger, form)), None
@@ -277,41 +269,6 @@ class _Plan:
             yield f"{word} quantises as the checkpoint says: {self.ledger.source} is counted as it is stored"
         if asked.tp > 1 and any(one.heads.latent is not None for one in model.attending):
             yield "each tensor-parallel rank holds the whole latent KV cache"
-
-    def _formats(self, asked: Options) -> tuple[str | None, str]:
-        """Return the number format of the weights, and the dtype of activations."""
-        own = max(self.ledger.by("dtype").items(), key=lambda item: item[1], default=("bfloat16", 0))[0]
-        plain = own if own in TRAINED else next((one for one in self.ledger.by("dtype") if one in TRAINED), "bfloat16")
-        given = None if asked.dtype in (None, "auto") else format_named(str(asked.dtype))
-        computed = given if given in TRAINED else "bfloat16" if plain == "float32" else plain
-        word = asked.quantization
-        if self.engine.name == "llama.cpp":
-            return self._gguf(asked, plain)
-        if word is not None and word not in QUANTIZATIONS:
-            raise BadInput(
-                f"quantization is {quoted(word)}, expected one of {', '.join(QUANTIZATIONS)}", code="unknown-name"
-            )
-        packed, form = is_packed(self.ledger), None if word is None else QUANTIZATIONS[word]
-        narrower = form is not None and not self.ledger.filed and PACKED[form].bits < BITS.get(own, 0)
-        if form is not None and (not packed or narrower):
-            return form, computed
-        return (None if packed or computed == own else computed), computed
-
-    def _gguf(self, asked: Options, plain: str) -> tuple[str | None, str]:
-        """Return the file type of a GGUF: as named, as the file has it, or the model's 16 bits."""
-        word = asked.quantization or (None if asked.dtype in (None, "auto") else asked.dtype)
-        named = format_named(word or plain)
-        if word == "mxfp4":  # so are files of MXFP4 experts called, whose other matrices are q8_0
-            named = "mxfp4_moe"
-        if self.ledger.filed or (is_packed(self.ledger) and named not in FILE_TYPES):
-            return None, "float16"
-        if named not in FILE_TYPES and named not in TRAINED:
-            raise BadInput(
-                f"{quoted(word or plain)} is not a file type of llama.cpp{nearest(named, FILE_TYPES)}: give one such as f16 or"
-                " q4_k_m; `tallystick dtypes` lists them",
-                code="unknown-name",
-            )
-        return named, "float16"
 
     def _settings(self, asked: Options, computed: str) -> Settings:
         caches, word = self.engine.caches, asked.kv_cache_dtype

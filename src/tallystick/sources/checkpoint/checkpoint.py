@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tallystick.core.budget import current, one_source
 from tallystick.core.config import CONFIG, TIE
 from tallystick.core.description import ModelDescription
-from tallystick.core.dtypes import size_in_bytes
 from tallystick.core.entries import Entry
 from tallystick.core.evidence import Evidence
 from tallystick.core.ledger import Ledger
-from tallystick.errors import BadInput, quoted, shown, visible
-from tallystick.files.remote import Location, NotThere, Remote
-from tallystick.files.texts import read_json
+from tallystick.errors import BadInput, visible
+from tallystick.files.remote import Location, Remote
 from tallystick.formats.safetensors import parse_header
 from tallystick.formats.shards import Named, read_checkpoint
-from tallystick.formats.weights_file import Header, WeightsFile
+from tallystick.formats.weights_file import WeightsFile
 from tallystick.sources.checkpoint.match_config import ConfigMatch, match_config
+from tallystick.sources.checkpoint.own_config import OwnConfig, own_config_of, read_own_config, tied_by_flag
 from tallystick.sources.checkpoint.peft import adapter_config, adapter_notes
-from tallystick.sources.checkpoint.rollup import BYTES_OF_ENTRY, STEPS_OF_ENTRY, roll_up
+from tallystick.sources.checkpoint.stored_entries import alias_entries, stored_entries, stored_sizes
 from tallystick.sources.checkpoint.values import HandedValues, StoredValues, ValuesElsewhere
-from tallystick.sources.configs.config import layouts
-from tallystick.sources.configs.native import refuse_odd_flag
-from tallystick.sources.configs.other_configs import is_params
-from tallystick.sources.configs.resolve import TEXT_PARTS, model_type_of, resolve
 from tallystick.sources.gc_paused import gc_paused
 from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by_name, packed_notes
 from tallystick.sources.quantized.detect import FoundPacked, find_packed, quantisation_in
-from tallystick.sources.roles.embedding_and_head import expected_pairs, tied_pairs
-from tallystick.sources.roles.from_names import is_buffer, is_quantisation, role_of
-from tallystick.sources.roles.roles import roles_of
+from tallystick.sources.roles.embedding_and_head import expected_pairs
 from tallystick.sources.text_tensors import left_out, names_described
 from tallystick.sources.transformers_meta.loader_names import match_transformers
 
@@ -66,13 +56,13 @@ def ledger_from_checkpoint(
     config = path.parent / CONFIG
     adapter = adapter_config(path)
     if contents.config is not None:
-        context = _described(contents.config, overrides, str(path))
+        context = own_config_of(contents.config, overrides, str(path))
     elif contents.own_names or adapter is not None:
         if overrides:
             raise BadInput(f"{path} has no config to set {', '.join(overrides)} in", code="unknown-key")
-        context = _Context()
+        context = OwnConfig()
     else:
-        context = _context_of(config, overrides)
+        context = read_own_config(config, overrides)
     checkpoint = _checkpoint_of(path, contents, context, source)
     if adapter is not None:
         context = context._replace(notes=adapter_notes(path.parent, adapter, checkpoint.entries), adapter=True)
@@ -109,7 +99,7 @@ def ledger_of_part(
         BadInput: if the checkpoint cannot be read, or its language part cannot be separated from
             the rest.
     """
-    context = _Context(values=config)
+    context = OwnConfig(values=config)
     whole = _checkpoint_of(path, read_checkpoint(path, shards), context, source)
     names = names_described(whole.entries, layouts)
     matched = None
@@ -141,7 +131,7 @@ def _only(whole: _Checkpoint, names: frozenset[str]) -> WeightsFile:
     return whole.contents._replace(files=files, sharing=sharing)
 
 
-def _checkpoint_of(path: Location, contents: WeightsFile, context: _Context, source: str) -> _Checkpoint:
+def _checkpoint_of(path: Location, contents: WeightsFile, context: OwnConfig, source: str) -> _Checkpoint:
     """Return a checkpoint's entries with its packed weights found and its values accessible."""
     values = _values_of(path)(contents.files)
     try:
@@ -149,7 +139,7 @@ def _checkpoint_of(path: Location, contents: WeightsFile, context: _Context, sou
     except BadInput as error:
         raise BadInput(f"{path}: {error}", code=error.code) from None
     values.packed = packed.weights
-    return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), context, values)
+    return _Checkpoint(path, source, contents, packed, stored_entries(path, contents, packed), context, values)
 
 
 def _values_of(path: Location) -> type[StoredValues | ValuesElsewhere]:
@@ -176,9 +166,9 @@ def ledger_from_header(text: str, data_bytes: int, *, source: str) -> Ledger:
     with one_source():
         contents = WeightsFile("safetensors", [(path, parse_header(text, data_bytes, where=source))])
         packed = _packed(contents, {}, lambda name: None)
-        return _Checkpoint(path, source, contents, packed, _entries(path, contents, packed), _Context(), None).ledger(
-            None
-        )
+        return _Checkpoint(
+            path, source, contents, packed, stored_entries(path, contents, packed), OwnConfig(), None
+        ).ledger(None)
 
 
 class _Checkpoint(NamedTuple):
@@ -189,7 +179,7 @@ class _Checkpoint(NamedTuple):
     contents: WeightsFile
     packed: FoundPacked
     entries: list[Entry]
-    context: _Context
+    context: OwnConfig
     values: StoredValues | ValuesElsewhere | None  # None if only the header is available
 
     def ledger(
@@ -197,7 +187,7 @@ class _Checkpoint(NamedTuple):
     ) -> Ledger:
         """Return the ledger of the stored tensors, with the roles and ties that a config states."""
         entries = list(matched.entries if matched else self.entries)
-        entries += _aliases(entries, self.contents.files)
+        entries += alias_entries(entries, self.contents.files)
         notes = [
             *self.contents.notes,
             *self.context.notes,
@@ -211,7 +201,7 @@ class _Checkpoint(NamedTuple):
             )
             notes.append(alone)
             doubts = (*doubts, alone)
-        meant = matched.meant if matched else _meant_by_flag(self.context.foreign, entries)
+        meant = matched.meant if matched else tied_by_flag(self.context.foreign, entries)
         if meant is None and self.contents.own_names:
             meant = []  # such a format stores an untied head and omits a tied one
         if meant is None:
@@ -232,7 +222,7 @@ class _Checkpoint(NamedTuple):
                 unread=self.context.unread,
                 doubts=doubts,
                 relations={**self._overlaps(), **(matched.relations if matched else {})},
-                stored=_stored(self.contents),
+                stored=stored_sizes(self.contents),
                 values=self.values,
                 ask=ask,
             ),
@@ -260,158 +250,3 @@ def _packed(contents: WeightsFile, config: Mapping[str, Any], peek: Callable[[st
     metadata = {key: value for _, header in contents.files for key, value in header.metadata.items()}
     found = find_packed(contents.tensors, quantisation_in(config), metadata, peek)
     return FoundPacked({**found.weights, **contents.weights}, found.auxiliary | contents.auxiliary)
-
-
-def _stored(contents: WeightsFile) -> tuple[int, int]:
-    """Return the elements and bytes in the files; shared memory is counted once."""
-    tensors = contents.tensors
-    shared = [tensor for tensor in tensors if tensor.name in contents.sharing] if contents.sharing else []
-    alone = Counter(map(itemgetter(1, 2), tensors))  # (dtype, shape) pairs: even a large checkpoint has few
-    alone.subtract((tensor.dtype, tensor.shape) for tensor in shared)
-    sizes = [(math.prod(shape), dtype, times) for (dtype, shape), times in alone.items()]
-    sizes += [(contents.sharing[tensor.name].new, tensor.dtype, 1) for tensor in shared]
-    return (
-        sum(size * times for size, _, times in sizes),
-        sum(size_in_bytes(size, dtype) * times for size, dtype, times in sizes),
-    )
-
-
-def _entries(path: Location, contents: WeightsFile, packed: FoundPacked) -> list[Entry]:
-    """Return the stored tensors as entries, with roles from their names."""
-    try:
-        entries = [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}", code=error.code) from None
-    if contents.own_names:  # such a format's names determine all roles
-        return entries
-    return [entry._replace(role=matched.role) for entry, matched in zip(entries, roles_of(entries), strict=True)]
-
-
-def _known(entry: Entry, contents: WeightsFile, packed: FoundPacked) -> Entry:
-    """Set an entry's role, buffer flag and packed bytes without a config.
-
-    The format and the packing method classify their own names; other names are matched with
-    well-known ones.
-    """
-    role, name = (contents.role or role_of)(entry.name), next(entry.unrolled()).name
-    named = not contents.own_names and is_buffer(entry.name, entry.shape)
-    auxiliary = name in packed.auxiliary or (named and is_quantisation(entry.name))
-    return entry._replace(
-        role=role,
-        active=contents.experts_used if role == "experts" else None,
-        buffer=named or auxiliary or name in contents.buffers,
-        packed=size_in_bytes(entry.size, entry.dtype) if auxiliary else entry.packed,
-    )
-
-
-def _rolled(contents: WeightsFile, packed: FoundPacked) -> Iterator[Entry]:
-    """Yield stacks of tensors, and tensors that share memory one by one; roles are not set yet."""
-
-    def tensors(*, shared: bool) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-        for _, header in contents.files:
-            for name, dtype, shape, *_ in header.tensors:
-                if (name in sharing) is shared:
-                    held = packed.weights.get(name)
-                    yield (name, held.dtype, held.shape) if held else (name, dtype, shape)
-
-    budget, sharing = current(), contents.sharing
-    budget.step(3 * sum(len(header.tensors) for _, header in contents.files))
-    sizes = {name: weight.bytes for name, weight in packed.weights.items()}
-    yield from roll_up(tensors(shared=False), sizes)
-    for name, dtype, shape in tensors(shared=True) if sharing else ():
-        budget.step(STEPS_OF_ENTRY)
-        budget.keep(BYTES_OF_ENTRY, "its tensors")
-        owner, new, _ = sharing[name]
-        unique = math.prod(shape) * bool(new) if name in packed.weights else new  # packed tensors are shared entirely
-        yield Entry(name, shape, "other", dtype, owner, unique, packed=sizes.get(name))
-
-
-class _Context(NamedTuple):
-    """The result of reading the config inside or next to a checkpoint."""
-
-    ledgers: tuple[Ledger, ...] = ()  # one for each layout of names; empty if the type is unknown
-    headless: bool = False  # saved from a class without an LM head
-    notes: tuple[str, ...] = ()
-    foreign: Mapping[str, Any] = {}  # the config's values, if its type is not native
-    unread: str | None = None  # why it could not be used
-    values: Mapping[str, Any] = {}  # all values of the config
-    adapter: bool = False  # whether the checkpoint is a PEFT adapter
-
-
-def _context_of(config: Location, overrides: Mapping[str, Any]) -> _Context:
-    """Read the config next to a checkpoint.
-
-    A failure becomes a note, unless overrides need the config.
-    """
-    try:
-        values = read_json(config)
-        if not isinstance(values, dict):
-            raise BadInput(f"{config} holds {shown(values)}, expected an object with a model_type", code="not-a-config")
-    except NotThere:
-        if overrides:
-            raise BadInput(f"there is no {config} to set {', '.join(overrides)} in", code="unknown-key") from None
-        return _Context()
-    except BadInput as error:
-        return _unread(error, overrides)
-    return _described(values, overrides, str(config))
-
-
-def _described(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> _Context:
-    """Return the ledgers that a config's values describe, or a note if its type is not native."""
-    context = _Context(values=values)
-    try:
-        if is_params(values):
-            # This raises for Meta's keys, because these checkpoints use other tensor names.
-            model_type_of({**values, **overrides}, source)
-        asked = resolve(values, overrides, source)
-        if asked.family is None or asked.is_part:
-            said = asked.classes[0] if asked.family and asked.classes else asked.model_type
-            unknown = f"{Path(source).name} has {quoted(said)}, which is not known natively"
-            if overrides:
-                raise BadInput(f"{unknown}: {', '.join(overrides)} cannot be set", code="unknown-key")
-            refuse_odd_flag(values, source)
-            return context._replace(notes=(f"{unknown}: roles are guessed from names",), foreign=values)
-        return context._replace(ledgers=layouts(asked), headless=asked.headless)
-    except BadInput as error:
-        return _unread(error, overrides)._replace(values=values)
-
-
-def _unread(error: BadInput, overrides: Mapping[str, Any]) -> _Context:
-    if overrides:
-        raise error  # the user asked for that config to be read
-    return _Context(notes=(f"the checkpoint's config was not used: {error}",), unread=str(error))
-
-
-def _meant_by_flag(values: Mapping[str, Any], entries: list[Entry]) -> list[tuple[str, ...]] | None:
-    """Return the pair of embedding and head if the config's flag ties them.
-
-    Return [] if the flag is false, and None if the config has no flag.
-    """
-    parts = [values, *(values[part] for part in TEXT_PARTS if part in values)]
-    flags = [part[TIE] for part in parts if isinstance(part, dict) and TIE in part]
-    if not flags or not isinstance(flags[0], bool):
-        return None
-    pairs: list[tuple[str, ...]] = [*tied_pairs(entries)]
-    return pairs[:1] if flags[0] else []
-
-
-def _aliases(entries: list[Entry], files: Iterable[tuple[Location, Header]]) -> list[Entry]:
-    """Return entries for the names that were dropped on saving.
-
-    `__metadata__` maps them to stored names.
-    """
-    metadata = {alias: name for _, header in files for alias, name in header.metadata.items()}
-    # Most metadata is {"format": "pt"} and names no tensor: return before unrolling a large
-    # checkpoint.
-    said = set(metadata.values())
-    named = {tensor.name for _, header in files for tensor in header.tensors if tensor.name in said}
-    if not named:
-        return []
-    singles = {single.name: single for entry in entries for single in entry.unrolled()}
-    aliases = [
-        singles[name]._replace(name=alias, unique=0, role=role_of(alias))
-        for alias, name in metadata.items()
-        if name in named and alias not in singles
-    ]
-    matched = roles_of([*entries, *aliases])[len(entries) :]
-    return [alias._replace(role=one.role) for alias, one in zip(aliases, matched, strict=True)]
