@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.cli import presets
+from tallystick.cli.commands import presets
 from tallystick.cli.main import main
 from tallystick.report.numbers import exact, giga, in_bytes, in_flops, in_giga, rough
 

@@ -107,7 +107,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         dest="command", metavar="COMMAND", required=True, prog=parser.prog, parser_class=Parser
     )
     for name in (command,) if command else COMMANDS:
-        import_module(f"tallystick.cli.{name}").add(commands)
+        import_module(f"tallystick.cli.commands.{name}").add(commands)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The commands by group, each with the question that it answers in one line."""
+"""The commands, one file each. This list has them by group, with the question that each answers."""
 
 from __future__ import annotations
 
