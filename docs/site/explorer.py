@@ -26,7 +26,7 @@ from typing import Any
 import tallystick
 from tallystick.errors import BadInput
 from tallystick.presets import PRESETS
-from tallystick.report.page import STYLE_SHEET
+from tallystick.report.html.page import STYLE_SHEET
 from tallystick.web.answers import answers
 from tallystick.web.bootstrap import FIRST, STATIC, start
 from tallystick.web.stories import STORIES, Story

@@ -20,8 +20,8 @@ import unpackaged
 from drawing import drawn, some
 from rotating import drawn_by_commit
 from tallystick.cli.main import main
+from tallystick.core.algebra.dims import Dim, ceil, floor
 from tallystick.core.description import ModelDescription
-from tallystick.core.dims import Dim, ceil, floor
 from tallystick.core.entries import Entry
 from tallystick.core.ledger import Ledger
 from tallystick.presets import PRESETS

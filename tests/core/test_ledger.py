@@ -8,7 +8,7 @@ import pytest
 import tallystick
 from tallystick import BadInput, Entry, Ledger
 from tallystick.core import nodes as nn
-from tallystick.core.dims import Dim
+from tallystick.core.algebra.dims import Dim
 from tallystick.core.entries import Axis
 from tallystick.core.evidence import Evidence
 from tallystick.core.layout import lay_out

@@ -10,8 +10,8 @@ import pytest
 from tallystick import architectures
 from tallystick.architectures.aliases import ALIASES
 from tallystick.core import nodes as nn
+from tallystick.core.algebra.dims import Dim
 from tallystick.core.anatomy import FeedForward, Heads
-from tallystick.core.dims import Dim
 from tallystick.core.layout import parts, read
 from tallystick.core.registry import REGISTRY, alias, register_alias
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import drawn
-from tallystick.core.expressions import evaluate, keys
-from tallystick.core.notations import LATEX, NUMBERS, TEXT, write
+from tallystick.core.algebra.expressions import evaluate, keys
+from tallystick.core.algebra.notations import LATEX, NUMBERS, TEXT, write
 
 VALUES = {"a": 7, "b": 60, "n_c": 500}
 EXPRESSIONS = st.recursive(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rotating import drawn_by_commit
-from tallystick.core.polynomials import collect, expand
+from tallystick.core.algebra.polynomials import collect, expand
 
 KEYS = ("a", "b", "n_c")
 OPERATORS = {

@@ -8,8 +8,8 @@ import pytest
 import tallystick
 from tallystick.answers.memory.by_role import weights_by_role
 from tallystick.report.charts.bars import draw_memory
-from tallystick.report.mathml import typeset
-from tallystick.report.page import compute_section, count_section, formula_section, memory_section
+from tallystick.report.html.mathml import typeset
+from tallystick.report.html.page import compute_section, count_section, formula_section, memory_section
 from tallystick.report.terms import Terms
 
 

@@ -17,8 +17,8 @@ from tallystick.presets import PRESETS
 from tallystick.report.charts.bars import draw_comparison, draw_explanation, draw_memory
 from tallystick.report.charts.tiles import Place, in_a_row, in_rows, squarified
 from tallystick.report.charts.treemap import draw_tensors
-from tallystick.report.mathml import typeset
-from tallystick.report.page import count_page
+from tallystick.report.html.mathml import typeset
+from tallystick.report.html.page import count_page
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -23,7 +23,7 @@ from torch import nn
 
 import tallystick
 from tallystick.cli.main import main
-from tallystick.core.expressions import evaluate
+from tallystick.core.algebra.expressions import evaluate
 from tallystick.errors import BadInput
 from tallystick.models import teaching
 from tallystick.sources.factory.fit_expression import fit

@@ -13,14 +13,14 @@ from functools import reduce
 from itertools import groupby
 from typing import Any
 
-from tallystick.core.dims import Dim, expression_of
+from tallystick.core.algebra.dims import Dim, expression_of
+from tallystick.core.algebra.expressions import Expression, keys
+from tallystick.core.algebra.notations import LATEX, LATEX_NUMBERS, NUMBERS, TEXT, write
+from tallystick.core.algebra.polynomials import collect, plus, times
 from tallystick.core.display import Displayed
 from tallystick.core.entries import Axis, Entry
-from tallystick.core.expressions import Expression, keys
 from tallystick.core.ledger import Ledger
 from tallystick.core.module_tree import runs_of_layers
-from tallystick.core.notations import LATEX, LATEX_NUMBERS, NUMBERS, TEXT, write
-from tallystick.core.polynomials import collect, plus, times
 from tallystick.core.tensor_names import template_of
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tallystick.core.algebra.dims import expression_of
+from tallystick.core.algebra.expressions import Expression
 from tallystick.core.config import LARGEST
-from tallystick.core.dims import expression_of
-from tallystick.core.expressions import Expression
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, shown
 

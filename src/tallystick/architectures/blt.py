@@ -6,7 +6,7 @@ Source: Pagnoni et al. 2024, "Byte Latent Transformer".
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
-from tallystick.core.dims import Dim, expression_of
+from tallystick.core.algebra.dims import Dim, expression_of
 from tallystick.core.registry import Config, NestedConfig, architecture, nonnegative, optional
 
 NARROW = {"vocab_size": 260, "hidden_size": 1024, "num_attention_heads": 16, "cross_attn_k": 2}

@@ -3,7 +3,7 @@
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import short_conv
 from tallystick.core import nodes as nn
-from tallystick.core.dims import ceil, floor
+from tallystick.core.algebra.dims import ceil, floor
 from tallystick.core.registry import Config, architecture, optional
 
 CONV = "conv"

@@ -9,7 +9,7 @@ from tallystick.architectures import kit
 from tallystick.architectures.kit.towers import SIGLIP, conv, siglip
 from tallystick.architectures.phi3 import layer
 from tallystick.core import nodes as nn
-from tallystick.core.dims import ceil
+from tallystick.core.algebra.dims import ceil
 from tallystick.core.registry import Config, NestedConfig, architecture, nonnegative, optional
 
 VISION_CONFIG = NestedConfig(

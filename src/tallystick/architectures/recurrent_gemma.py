@@ -7,7 +7,7 @@ Language Models".
 from tallystick.architectures import kit
 from tallystick.architectures.kit.mamba import short_conv
 from tallystick.core import nodes as nn
-from tallystick.core.dims import floor
+from tallystick.core.algebra.dims import floor
 from tallystick.core.registry import Config, architecture, nonnegative, optional
 
 RECURRENT = "recurrent"

@@ -5,7 +5,7 @@ Source: Beck et al. 2025, "xLSTM 7B: A Recurrent LLM for Fast and Efficient Infe
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
-from tallystick.core.dims import floor
+from tallystick.core.algebra.dims import floor
 from tallystick.core.registry import Config, architecture, optional
 from tallystick.errors import shown
 

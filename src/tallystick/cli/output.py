@@ -52,8 +52,8 @@ def print_answer(
         options: its keyword arguments.
     """
     if style == "html":
-        from tallystick.report.page import page
-        from tallystick.report.sheet import section
+        from tallystick.report.html.page import page
+        from tallystick.report.html.sheet import section
 
         heading = title or str(getattr(answer[0], "source", ""))
         print_page(page(heading, {"": section(show, *answer, picture=picture, **options)}))

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from tallystick.core.dims import Dim
+from tallystick.core.algebra.dims import Dim
 from tallystick.core.dtypes import BITS
 from tallystick.errors import BadInput, Code, nearest, quoted, shown
 

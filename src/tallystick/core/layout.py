@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from tallystick.core import anatomy
 from tallystick.core import nodes as nn
+from tallystick.core.algebra.dims import expression_of
 from tallystick.core.anatomy import Attending, ChunkedScan, Heads, Mixing, Recurring, RunningPart
 from tallystick.core.description import ModelDescription
-from tallystick.core.dims import expression_of
 from tallystick.core.entries import Axis, Entry
 
 G = TypeVar("G", bound=nn.Module)

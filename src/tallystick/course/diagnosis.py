@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tallystick.core.notations import TEXT, write
-from tallystick.core.polynomials import collect
+from tallystick.core.algebra.notations import TEXT, write
+from tallystick.core.algebra.polynomials import collect
 from tallystick.course.mistakes import Errors, Mistake, Tried, mistakes
 from tallystick.course.terms import Term
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from tallystick.core.dims import Dim, expression_of
+from tallystick.core.algebra.dims import Dim, expression_of
+from tallystick.core.algebra.expressions import Expression, evaluate
+from tallystick.core.algebra.notations import TEXT, write
 from tallystick.core.entries import Entry
-from tallystick.core.expressions import Expression, evaluate
 from tallystick.core.ledger import Ledger
-from tallystick.core.notations import TEXT, write
 
 
 class Factor(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tallystick.core.dims import Dim
+from tallystick.core.algebra.dims import Dim
 from tallystick.errors import BadInput
 
 

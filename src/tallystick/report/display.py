@@ -74,7 +74,7 @@ def notebook_html(answer: Displayed, /) -> str:
     Args:
         answer: a ledger or an answer.
     """
-    from tallystick.report.sheet import notebook
+    from tallystick.report.html.sheet import notebook
 
     show, options = _show_of(answer)
     return notebook(show, answer, **options)

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.formula import Formula
-from tallystick.report.mathml import typeset
+from tallystick.report.html.mathml import typeset
 from tallystick.report.numbers import exact
 from tallystick.report.tables.cells import Column, Table
 from tallystick.report.tables.table import draw

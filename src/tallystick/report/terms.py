@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from tallystick.answers.formula import Formula
-from tallystick.core.expressions import Expression
-from tallystick.core.polynomials import Monomial, expand
+from tallystick.core.algebra.expressions import Expression
+from tallystick.core.algebra.polynomials import Monomial, expand
 
 Powers: TypeAlias = frozenset[Monomial]
 

@@ -53,7 +53,7 @@ def answers(request: object, source: str | None) -> dict[str, Any]:
 
 
 def _count(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import PICTURES, count_section
+    from tallystick.report.html.page import PICTURES, count_section
 
     ledger, by, layout = questions.count(asked), asked.choice("by", questions.BY), asked.choice("layout", PICTURES)
     html = count_section(
@@ -68,21 +68,21 @@ def _count(asked: PageRequest) -> dict[str, Any]:
 
 
 def _formula(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import formula_section
+    from tallystick.report.html.page import formula_section
 
     answer = questions.formula(asked)
     return {"answer": answer.to_dict(), "html": formula_section(answer), **_lines("formula", asked)}
 
 
 def _ties(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import ties_section
+    from tallystick.report.html.page import ties_section
 
     answer = questions.ties(asked)
     return {"answer": answer.to_dict(), "html": ties_section(answer), **_lines("ties", asked)}
 
 
 def _memory(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import memory_section
+    from tallystick.report.html.page import memory_section
 
     answer = questions.memory(asked)
     html = memory_section(answer, width=asked.width, roles=asked.ledger().by("role"))
@@ -110,7 +110,7 @@ def _stated_defaults() -> dict[str, Any]:
 
 
 def _compute(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import compute_section
+    from tallystick.report.html.page import compute_section
 
     answer = questions.compute(asked)
     html = compute_section(answer)
@@ -118,14 +118,14 @@ def _compute(asked: PageRequest) -> dict[str, Any]:
 
 
 def _fit(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import fit_section
+    from tallystick.report.html.page import fit_section
 
     answer = questions.fit(asked)
     return {"answer": answer.to_dict(), "html": fit_section(answer), **_lines("fit", asked, **questions.run(asked))}
 
 
 def _devices(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import devices_section
+    from tallystick.report.html.page import devices_section
 
     answer, options = questions.devices(asked), questions.on_devices(asked)
     lines = _lines("fit", asked, **options)
@@ -134,7 +134,7 @@ def _devices(asked: PageRequest) -> dict[str, Any]:
 
 
 def _serve(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import serve_section
+    from tallystick.report.html.page import serve_section
 
     answer, options = questions.serve(asked), questions.served(asked)
     lines = _lines("serve", asked, **options)
@@ -144,7 +144,7 @@ def _serve(asked: PageRequest) -> dict[str, Any]:
 
 
 def _compare(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import compare_section
+    from tallystick.report.html.page import compare_section
 
     answer = questions.compare(asked)
     sets = asked.settings("set"), asked.settings("other_set")
@@ -157,7 +157,7 @@ def _compare(asked: PageRequest) -> dict[str, Any]:
 
 
 def _reconcile(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import reconcile_section
+    from tallystick.report.html.page import reconcile_section
 
     answer = questions.reconcile(asked)
     settings = asked.settings()
@@ -170,7 +170,7 @@ def _reconcile(asked: PageRequest) -> dict[str, Any]:
 
 
 def _check(asked: PageRequest) -> dict[str, Any]:
-    from tallystick.report.page import check_section
+    from tallystick.report.html.page import check_section
 
     answer = questions.check(asked)
     settings = asked.settings()

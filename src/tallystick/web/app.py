@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from tallystick.report.page import STYLE_SHEET
+from tallystick.report.html.page import STYLE_SHEET
 from tallystick.web.bootstrap import STATIC, start
 from tallystick.web.process import SECONDS, Worker
 from tallystick.web.security import TOO_LARGE, TOO_SLOW, SecurityMiddleware, TooLarge, TooSlow

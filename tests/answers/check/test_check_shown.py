@@ -19,7 +19,7 @@ from tallystick.cli.main import main
 from tallystick.report.check import show_check
 from tallystick.report.derivation.marked_text import marked_text
 from tallystick.report.derivation.number_spans import spotted
-from tallystick.report.page import check_page
+from tallystick.report.html.page import check_page
 
 BY_HAND = ROOT / "examples" / "gpt2_by_hand.md"
 LATEX = r"""

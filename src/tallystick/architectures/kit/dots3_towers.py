@@ -13,7 +13,7 @@ from tallystick.architectures.kit.layers import FEED_FORWARD, as_published, in_t
 from tallystick.architectures.kit.mlp import gated_mlp
 from tallystick.architectures.kit.towers import conv
 from tallystick.core import nodes as nn
-from tallystick.core.dims import ceil
+from tallystick.core.algebra.dims import ceil
 from tallystick.core.registry import Config, NestedConfig, optional
 from tallystick.errors import shown
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tallystick.core import nodes as nn
-from tallystick.core.dims import Dim, ceil, expression_of
-from tallystick.core.notations import TEXT, write
+from tallystick.core.algebra.dims import Dim, ceil, expression_of
+from tallystick.core.algebra.notations import TEXT, write
 from tallystick.core.registry import Config, nonnegative
 from tallystick.errors import shown
 

@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print_json(answer.to_dict())
     elif options.format == "html":
-        from tallystick.report.page import check_page
+        from tallystick.report.html.page import check_page
 
         print_page(check_page(answer))
     else:

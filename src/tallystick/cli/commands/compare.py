@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print_json(answer.to_dict())
     elif options.format == "html":
-        from tallystick.report.page import compare_page
+        from tallystick.report.html.page import compare_page
 
         print_page(compare_page(answer))
     else:

@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print_json(ledger.to_dict(by=by, depth=depth))
     elif options.format == "html":
-        from tallystick.report.page import count_page
+        from tallystick.report.html.page import count_page
 
         print_page(count_page(ledger, by=by or "role", depth=depth))
     else:

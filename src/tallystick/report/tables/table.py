@@ -93,7 +93,7 @@ def draw(table: Table, out: Console, *, style: str = "table") -> None:
     elif style == "html":
         out.file.write(_html(table))
     elif style == "notebook":
-        from tallystick.report.notebook import notebook_table
+        from tallystick.report.html.notebook import notebook_table
 
         out.file.write(notebook_table(table))
     elif style == "markdown":  # Markdown tables have no footer: the total is the last row

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain, combinations, combinations_with_replacement, islice, permutations
 from typing import Any
 
-from tallystick.core.expressions import Expression, evaluate, keys
+from tallystick.core.algebra.expressions import Expression, evaluate, keys
 
 Point = Mapping[Any, int]  # the value of each argument, and of roundings treated as arguments
 Number = int | Fraction

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise, zip_longest
 
-from tallystick.core.expressions import Expression, evaluate, keys
+from tallystick.core.algebra.expressions import Expression, evaluate, keys
 
 Point = dict[str, int]
 

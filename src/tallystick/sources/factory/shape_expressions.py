@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tallystick.core.expressions import Expression, atoms, evaluate
+from tallystick.core.algebra.expressions import Expression, atoms, evaluate
 from tallystick.sources.factory.build_cache import Alike, Built, Kind, stated
 from tallystick.sources.factory.fit_expression import fit
 

@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tallystick.core.algebra.dims import Dim
+from tallystick.core.algebra.expressions import Expression, evaluate, keys
 from tallystick.core.description import ModelDescription
-from tallystick.core.dims import Dim
 from tallystick.core.entries import Axis, Entry
-from tallystick.core.expressions import Expression, evaluate, keys
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.extras import needed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tallystick.core.expressions import Expression
+from tallystick.core.algebra.expressions import Expression
 
 _PRECEDENCE = {"+": 1, "-": 1, "floor": 2, "ceil": 2, "*": 3, "/": 3, "**": 4}
 _SUM, _PRODUCT, _ATOM = 1, 3, 5

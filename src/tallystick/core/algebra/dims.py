@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tallystick.core.expressions import OPERATORS, Expression
-from tallystick.core.notations import write
+from tallystick.core.algebra.expressions import OPERATORS, Expression
+from tallystick.core.algebra.notations import write
 from tallystick.errors import BadInput
 
 

@@ -27,11 +27,11 @@ from tallystick.report.count import show_count
 from tallystick.report.derivation.marked_text import marked_text
 from tallystick.report.fit import show_fit, show_fit_all
 from tallystick.report.formula import show_formula
-from tallystick.report.mathml import typeset
+from tallystick.report.html.mathml import typeset
+from tallystick.report.html.sheet import section
 from tallystick.report.memory import show_memory
 from tallystick.report.reconcile import show_reconciliation
 from tallystick.report.serve import show_serve
-from tallystick.report.sheet import section
 from tallystick.report.terms import Terms
 from tallystick.report.ties import show_ties
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
-from tallystick.core.expressions import ROUNDINGS, Expression, atoms
+from tallystick.core.algebra.expressions import ROUNDINGS, Expression, atoms
 
 Monomial: TypeAlias = frozenset[tuple[Expression, int]]  # each factor with its power, which is not 0
 Polynomial: TypeAlias = dict[Monomial, Fraction]  # coefficients, none of which is 0

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.errors import visible
-from tallystick.report.notebook import notebook_line
+from tallystick.report.html.notebook import notebook_line
 
 # CSS classes for the terminal's styles.
 _CLASSES = {"bold": "strong", "dim": "note", "green": "good", "bold green": "strong good", "yellow": "warn"}

@@ -1,0 +1,1 @@
+"""Integers that remember their expression: written in notations, expanded into polynomials."""
