@@ -1,9 +1,10 @@
-"""What import-linter cannot see of the import rules in pyproject.toml: private names, and when
-torch is imported.
+"""What import-linter cannot see of the import rules in pyproject.toml: private names, circles
+inside a room, and when torch is imported.
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import tallystick
@@ -54,6 +55,22 @@ def private(module: str, source: str) -> set[tuple[str, str]]:
     }
 
 
+def modules_of(module: str, source: str, known: Iterable[str]) -> set[str]:
+    """The modules that a module imports: at its top, in a function, or for type checkers."""
+    names = set(imported(ast.walk(ast.parse(source))))
+    # `from a.b import c` imports the module a.b.c if there is one, and else a name of a.b.
+    return {name if name in known else name.rpartition(".")[0] for name in names}.intersection(known) - {module}
+
+
+def circle(sources: Mapping[str, str]) -> list[str] | None:
+    """The modules of an import circle, or None."""
+    try:
+        TopologicalSorter({module: modules_of(module, text, sources) for module, text in sources.items()}).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return None
+
+
 def heavy(source: str) -> list[str]:
     """What of torch and of the libraries on it is imported as soon as a module is."""
     names = imported(when_imported(ast.parse(source)))
@@ -65,6 +82,11 @@ def heavy(source: str) -> list[str]:
 def test_private_names_stay_in_their_room():
     found = {pair for module, path in FILES.items() for pair in private(module, path.read_text(encoding="utf-8"))}
     assert not found
+
+
+def test_no_imports_run_in_a_circle():
+    sources = {module.removesuffix(".__init__"): path.read_text(encoding="utf-8") for module, path in FILES.items()}
+    assert circle(sources) is None
 
 
 def test_torch_waits_until_it_is_needed():
@@ -80,6 +102,9 @@ def test_what_breaks_a_rule_is_found():
     assert not private(
         "tallystick.answers.x", "from tallystick.answers._x import y\nfrom tallystick import __version__"
     )
+    lazy, typed = "def f():\n    import t.b", "if TYPE_CHECKING:\n    from t.a import A"
+    assert circle({"t": "", "t.a": lazy, "t.b": typed}) == ["t.a", "t.b", "t.a"]
+    assert circle({"t": "", "t.a": lazy, "t.b": "import json"}) is None
     assert heavy("import torch.nn as nn") == ["torch.nn"]
     assert heavy("class A:\n    from torch import nn") == ["torch.nn"]
     assert heavy("try:\n    import transformers\nexcept ImportError:\n    pass")

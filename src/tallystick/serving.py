@@ -11,7 +11,7 @@ from tallystick.questions import ledger_of
 
 if TYPE_CHECKING:
     from tallystick.answers.serve.everywhere import FitEngine
-    from tallystick.answers.serve.serve import Serve
+    from tallystick.answers.serve.plan import Serve
     from tallystick.costs import AnyDevice
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from tallystick.core.ledger import Ledger
+L = TypeVar("L")  # `Ledger`, which holds evidence itself
 
 # From best to worst. An unknown pair may turn out to be copied or untied. So among several pairs,
 # one unknown pair leaves their equality unknown, and one untied pair decides that they differ.
@@ -63,10 +62,10 @@ class Fetched(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(Generic[L]):
     """The comparison of a model with its config and its values. Empty for a config alone."""
 
-    described: Ledger | None = None  # by the config that came with a checkpoint or a live module
+    described: L | None = None  # by the config that came with a checkpoint or a live module
     mismatches: Mapping[str, Sequence[str]] = field(default_factory=dict)  # kind of difference from the config -> names
     declared: Sequence[Sequence[str]] | None = None  # groups of names declared tied; None if nothing declares any
     unread: str | None = None  # why the config of a checkpoint could not be used
@@ -77,7 +76,7 @@ class Evidence:
     stored: tuple[int, int] | None = None
     fetched: Fetched | None = None  # spent on remote files
     values: Values | None = field(default=None, compare=False)  # reads values if a relation depends on them
-    ask: Callable[[], Ledger] | None = field(default=None, compare=False)  # returns the ledger with slow facts too
+    ask: Callable[[], L] | None = field(default=None, compare=False)  # returns the ledger with slow facts too
 
     def __post_init__(self) -> None:
         mismatches = {kind: tuple(names) for kind, names in self.mismatches.items() if names}

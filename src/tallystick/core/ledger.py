@@ -67,7 +67,7 @@ class Ledger(Displayed):
     kind: str  # preset | config | module, or the checkpoint format, such as safetensors
     notes: tuple[str, ...] = field(default=(), hash=False)
     model: ModelDescription = field(default=ModelDescription(), hash=False)  # frozen, so one default serves all ledgers
-    evidence: Evidence = field(default=Evidence(), hash=False)
+    evidence: Evidence[Ledger] = field(default=Evidence(), hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rolled", tuple(self.rolled))

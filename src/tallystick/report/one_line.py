@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tallystick.answers.memory.sweep import Sweep
     from tallystick.answers.reconcile.reconcile import Reconciliation
     from tallystick.answers.serve.everywhere import FitEngine
-    from tallystick.answers.serve.serve import Serve
+    from tallystick.answers.serve.plan import Serve
     from tallystick.answers.ties.ties import Ties
     from tallystick.core.ledger import Ledger
     from tallystick.live.survive import Survival

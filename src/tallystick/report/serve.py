@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from tallystick.answers.serve.serve import Serve
+from tallystick.answers.serve.plan import Serve
 from tallystick.report.memory import show_room
 from tallystick.report.numbers import exact, giga
 from tallystick.report.tables.cells import Column, Table

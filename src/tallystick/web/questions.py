@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tallystick.answers.formula import Formula
     from tallystick.answers.memory.memory import Memory
     from tallystick.answers.reconcile.reconcile import Reconciliation
-    from tallystick.answers.serve.serve import Serve
+    from tallystick.answers.serve.plan import Serve
     from tallystick.answers.ties.ties import Ties
     from tallystick.core.ledger import Ledger
     from tallystick.web.request import PageRequest

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from tallystick.answers.serve.options import Options
+from tallystick.answers.serve.plan import Change, Serve
 from tallystick.errors import BadInput
-
-if TYPE_CHECKING:
-    from tallystick.answers.serve.serve import Serve
 
 LLAMA_CPP = "llama.cpp"
 LARGEST_SHARE = {"vllm": 0.95, "sglang": 0.92}
@@ -33,20 +31,6 @@ _FLAGS = {
         "gpu_layers": "--gpu-layers", "cpu_moe_layers": "--n-cpu-moe",
     },
 }  # fmt: skip
-
-
-class Change(NamedTuple):
-    """One option set to another value, and what the engine then holds.
-
-    >>> import tallystick
-    >>> answer = tallystick.serve("llama-3-70b", engine="vllm", device="h100")
-    >>> [change.flags for change in answer.changes]
-    ['--tensor-parallel-size 2', '--pipeline-parallel-size 2', '--cpu-offload-gb 66']
-    """
-
-    flags: str  # as the engine's command line takes them
-    kv_cache_tokens: int
-    max_concurrency: float
 
 
 def changes(asked: Options, answer: Serve, plan: Callable[[Options], Serve]) -> Iterator[Change]:

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tallystick.answers.devices import DEVICES, Device
-from tallystick.answers.serve.serve import Serve, serve
+from tallystick.answers.serve.plan import Serve
+from tallystick.answers.serve.serve import serve
 from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput

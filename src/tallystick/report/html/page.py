@@ -14,7 +14,7 @@ from tallystick.answers.fit_all import FitAll
 from tallystick.answers.formula import Formula, formula
 from tallystick.answers.memory.memory import Memory
 from tallystick.answers.reconcile.reconcile import Reconciliation
-from tallystick.answers.serve.serve import Serve
+from tallystick.answers.serve.plan import Serve
 from tallystick.answers.ties.ties import Ties
 from tallystick.core.ledger import Ledger
 from tallystick.report.charts.bars import draw_comparison, draw_explanation, draw_memory

@@ -11,6 +11,8 @@ from typing import Any
 from tallystick import architectures
 from tallystick.core.description import ModelDescription
 from tallystick.errors import BadInput
+from tallystick.sources.configs.native import native_ledger
+from tallystick.sources.configs.resolve import resolve
 
 TEXTS = ("text_config", "llm_config", "language_config")
 # Types of nested configs, and the native type with the same attention and MLPs.
@@ -34,11 +36,9 @@ def language_of(values: Mapping[str, Any], source: str) -> ModelDescription | No
     native = ALIKE.get(model_type, model_type)
     if architectures.find(native) is None:
         return None
-    from tallystick.sources.configs.config import ledger_from_config
-
     kept = {key: value for key, value in text.items() if key not in ("architectures", "auto_map")}
     try:
-        model = ledger_from_config({**kept, "model_type": native}, {}, source=source).model
+        model = native_ledger(resolve({**kept, "model_type": native}, {}, source)).model
     except BadInput:
         return None
     return model if model.attending or model.recurring else None
