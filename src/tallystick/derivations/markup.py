@@ -15,6 +15,7 @@ import unicodedata
 from tallystick.derivations.browser_math import once
 
 MOST_CLAUSE = 120  # characters before a verb that may hold its product
+LONGEST_COMMAND = 20  # characters
 MOST_ROUNDS = 20  # levels of nested braces
 
 _URL = re.compile(r"https?://\S+")
@@ -51,6 +52,7 @@ _PRINTED = re.compile(
 _STYLE = re.compile(
     r"\\(?:text\w*|math(?:rm|bf|it|sf|tt|cal|normal)|operatorname\*?|boxed|emph|mbox|num|bm|boldsymbol)\s*\{([^{}]*)\}"
 )
+_ENDS_IN_COMMAND = re.compile(r"\\[A-Za-z]+$")
 _BRACE = re.compile(r"\\(?:under|over)brace\s*\{([^{}]*)\}\s*(?:[_^]\s*(?:\{([^{}]*)\}|(\w+)))?")
 _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
 _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
@@ -68,7 +70,7 @@ _MEANINGS = {
     "times": " * ", "cdot": " * ", "ast": " * ", "div": " / ", "approx": " ≈ ", "simeq": " ≈ ", "sim": " ≈ ",
     "cong": " ≈ ", "equiv": " = ", "triangleq": " = ", "left": "", "right": "", "quad": " ; ", "qquad": " ; ",
     "to": " → ", "rightarrow": " → ", "Rightarrow": " → ", "implies": " → ", "newline": "\n",
-    "pm": " ± ", "neq": " ≠ ", "leq": " ≤ ", "geq": " ≥ ", "le": " ≤ ", "ge": " ≥ ", "ldots": "…", "dots": "…", "cdots": "…",
+    "mu": "µ", "pm": " ± ", "neq": " ≠ ", "leq": " ≤ ", "geq": " ≥ ", "le": " ≤ ", "ge": " ≥ ", "ldots": "…", "dots": "…", "cdots": "…",
     "[": " ", "]": " ", "(": " ", ")": " ", "\\": "\n", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",
 }  # fmt: skip
 _SILENT = frozenset(
@@ -106,7 +108,7 @@ _CHARACTERS = str.maketrans({
     **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→", "（": "(", "）": ")", "＝": "=", "＋": "+", "％": "%",
     **{chr(letter): unicodedata.normalize("NFKC", chr(letter)) for letter in range(0x1D400, 0x1D800)},  # 𝑀 is M
     **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
-    **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # invisible characters
+    **dict.fromkeys("✓✔✅☑", ""), "μ": "µ", **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # invisible characters
 })  # fmt: skip
 _SCALED_OUTSIDE = re.compile(
     r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
@@ -166,7 +168,7 @@ def _without_latex(line: str) -> str:
     line = _ANNOTATION.sub(" ", _TIE.sub(",", _DECIMAL.sub(".", _POINT.sub(".", _DOUBLED.sub(r"\\", line)))))
     for _ in range(MOST_ROUNDS):
         before = line
-        line = _STYLE.sub(r"\1", line)
+        line = _STYLE.sub(_styled, line)
         line = _BRACE.sub(_labelled, line)
         line = _SUBSCRIPT.sub(_subscript, line)
         line = _POWER.sub(r"^(\1)", line)
@@ -183,6 +185,12 @@ def _related(verb: re.Match[str]) -> str:
     if not _COMPUTED.search(verb.string, max(0, verb.start() - MOST_CLAUSE), verb.start()):
         return verb[0]
     return " ≈ " if verb[1] else " = "
+
+
+def _styled(match: re.Match[str]) -> str:
+    """Return styled text, apart from a command right before it, such as a Greek letter."""
+    begin = max(0, match.start() - LONGEST_COMMAND)
+    return (" " if _ENDS_IN_COMMAND.search(match.string, begin, match.start()) else "") + match[1]
 
 
 def _labelled(match: re.Match[str]) -> str:

@@ -24,6 +24,7 @@ _COUNTED = {
     "bytes": re.compile(
         r"(?<![^\W\d_])(?:[KMGT]i?B|[KMGT]o|bytes?|octets?|байт\w*|[КМГ]Б)(?![^\W_])|字节|バイト|바이트", re.IGNORECASE
     ),
+    "seconds": re.compile(r"(?<![^\W\d_])(?:[mnuµ]?s|sec|секунд\w*|мс)(?![^\W_])|毫?秒|초", re.IGNORECASE),
     "operations": re.compile(r"FLOP|\bops\b", re.IGNORECASE),
     "multiplications": re.compile(r"MACs?\b", re.IGNORECASE),  # one is two operations
     "parameters": re.compile(
@@ -195,7 +196,7 @@ def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:
 def unit_of(pieces: Sequence[Token]) -> str:
     """Return what the last number of an expression counts, according to the words after it.
 
-    The result is "parameters", "bytes", "operations", "multiplications" or "".
+    The result is "parameters", "bytes", "seconds", "operations", "multiplications" or "".
     """
     if len(pieces) == 1 and pieces[0].text[-1:].isdigit():
         return ""

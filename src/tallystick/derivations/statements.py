@@ -68,7 +68,7 @@ class Side(NamedTuple):
     expression: Expression
     loose: bool = False  # preceded by ``≈`` or ``~``
     sure: bool = True  # no adjacent or inner word or operator may change its meaning
-    unit: str = ""  # "parameters", "bytes", "operations", "multiplications", or "" if unstated
+    unit: str = ""  # "parameters", "bytes", "seconds", "operations", "multiplications", or "" if unstated
 
 
 class Statement(NamedTuple):

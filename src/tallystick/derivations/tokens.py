@@ -16,6 +16,7 @@ from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # levels of nested parentheses, signs and powers
 MOST_WIDE = 8  # bytes of a parameter
+LEAST_BYTES = 10_000  # "180,224 B" are bytes; nobody writes so many billions
 MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
 
 _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -28,7 +29,7 @@ _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBG])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?)"
     r"|\s{0,3}(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|milyon|milyar|juta|miliar|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
-    r"|\s?(?P<myriad>[万萬만亿億억兆조])"
+    r"|\s?(?P<myriad>[千百][万萬]|[천백]만|十[亿億]|십억|[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
 # 约等于110M: in scripts without blanks a number begins at its first digit
@@ -182,9 +183,7 @@ def _are_bytes(suffix: re.Match[str], number: Number, behind: str) -> bool:
 
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
     """Return whether the letter is a variable, or the unit of bytes: "548,090,880 B"."""
-    return (suffix["scale"] or suffix["spaced"]) in known or (
-        suffix["spaced"] == "B" and number.value >= _BYTES["k"] ** 2
-    )
+    return (suffix["scale"] or suffix["spaced"]) in known or (suffix["spaced"] == "B" and number.value >= LEAST_BYTES)
 
 
 def _scale_of(suffix: re.Match[str]) -> Fraction:

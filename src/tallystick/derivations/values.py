@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tallystick.derivations.arithmetic import Expression, Number, Operation, Undefined, alone, evaluate
-from tallystick.derivations.chains import ABOUT, LETTER, Chains, numbers_end
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, alone, evaluate
+from tallystick.derivations.chains import ABOUT, LETTER, MOST_COUNTED, Chains, numbers_end
 from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import computes
@@ -16,6 +16,7 @@ from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
+LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
@@ -24,6 +25,7 @@ _SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
+_PLUS = frozenset(["plus", "più", "más", "mais", "and", "und", "et", "плюс", "ещё", "加", "加上"])
 _WORD = re.compile(r"[^\W\d_]{3}")
 _SUM_IN_LABEL = re.compile(r"\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*\+[^()+]*\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*$")
 
@@ -69,8 +71,8 @@ class Values(Chains):
             self._add(line, f"{label} {words}", sides)
         elif number is not None and not words:
             self._add(line, "", [Side(number)])
-        elif pieces and pieces[0].number is not None and len(said_in(pieces)) == 1 and not computes(pieces):
-            self._add(line, "", [Side(pieces[0].number)])  # "10,758,528   about 10.8 million" under a drawn line
+        elif (first := _leading(pieces)) is not None:
+            self._add(line, "", [Side(first)])
         elif TOTAL.search(text) and not BOUND.search(text):
             numbers = said_in(pieces)
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
@@ -127,7 +129,7 @@ class Values(Chains):
         place = cells.index(label) if label else 0
         if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
             wholes[place] = self._in_label(label, read)
-        if not read or any(isinstance(side, Operation) for side in wholes):
+        if all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
             self._add_row(line, label, cells, wholes)
 
     def _in_label(self, label: str, read: Sequence[Statement]) -> Expression | None:
@@ -180,10 +182,38 @@ class Values(Chains):
         return found[0] if found and found[1] == len(pieces) else None
 
 
+def _only_sizes(statement: Statement) -> bool:
+    """Return whether an equation of a remark only gives a size: "of hidden_size = 33"."""
+    sides = [side.expression for side in statement.sides]
+    return bool(statement.name) and all(isinstance(side, Name) or _is_size(side) for side in sides)
+
+
+def _is_size(side: Expression) -> bool:
+    return isinstance(side, Number) and side.value < LEAST_SUM
+
+
 def _only_product(statement: Statement) -> Side | None:
     """Return the product that a chain ends with, if it states no number: "V × d = 30522 × 768"."""
     last = statement.sides[-1]
     return last if last.sure and isinstance(last.expression, Operation) and last.expression.symbols[0] == "*" else None
+
+
+def _leading(pieces: Sequence[Token]) -> Number | None:
+    """Return the number that a line begins with, if it states no other.
+
+    Examples: "10,758,528   about 10.8 million" under a drawn line, "85,054,464 for the 12 layers",
+    "plus 1,536 for the final norm".
+    """
+    rest = pieces[1:] if pieces and pieces[0].text.lower() in _PLUS else pieces
+    first = rest[0].number if rest else None
+    if first is None or computes(pieces):
+        return None
+    others = [one for one in said_in(rest)[1:] if first.value < LEAST_LISTED or not _is_count(one)]
+    return None if others else first
+
+
+def _is_count(number: Number) -> bool:
+    return number.unit == 1 and not number.rounded and number.value <= MOST_COUNTED
 
 
 def said_in(pieces: Sequence[Token]) -> list[Number]:

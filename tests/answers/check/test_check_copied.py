@@ -97,3 +97,9 @@ def test_a_stated_total_goes_before_the_value_of_a_formula():
     )
     answer = tallystick.check(text, against="gpt2")
     assert (answer.total_line, answer.total_claimed) == (8, 122_600_000)
+
+
+@pytest.mark.parametrize(("written", "wrong"), [("270,090", False), ("270,990", True)])
+def test_a_displayed_sum_with_each_sign_on_its_own_line_is_one_sum(written, wrong):
+    text = f"$$\n(600\\times400+400)\n+\n(400\\times74+74)\n+\n16\n=\n{written}\n$$\n"
+    assert [equation.should_be for equation in tallystick.check(text).equations] == [270_090 if wrong else None]

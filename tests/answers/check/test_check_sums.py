@@ -96,3 +96,32 @@ def test_a_chat_with_a_number_changed_or_a_formula_left_out(name, described):
         answer = tallystick.check(text[: number.start()] + wrong + text[number.end() :], against=against)
         assert answer.total_claimed is not None
         assert adds_up(answer), number[0]
+
+
+@pytest.mark.parametrize(("positions", "wrong"), [("786.432", False), ("786.532", True)])
+def test_counts_in_sentences_of_their_own_are_summed(positions, wrong):
+    text = (
+        f"Dunque:\n\n38.597.376 per la tabella.\n\n{positions} per le posizioni.\n\n"
+        "85.054.464 per i 12 strati.\n\nPiù 1.536 alla fine.\n\nTotale: **124.439.808**.\n"
+    )
+    (equation,) = tallystick.check(text).equations
+    assert (equation.line, equation.correct) == (11, not wrong)
+
+
+def test_a_total_may_go_on_with_the_right_number_of_a_wrong_line():
+    text = (
+        "| Embeddings | 32000 × 4096 = 231M |\n| Attention | 32 × 4 × 4096² = 2147M |\n"
+        "| FFN | 32 × 3 × 4096 × 11008 = 4329M |\n| **Total** | **≈ 6.6B** |\n"
+    )
+    wrong = [
+        (equation.line, equation.should_be) for equation in tallystick.check(text).equations if not equation.correct
+    ]
+    assert wrong == [(1, 131_072_000)]
+
+
+def test_a_remark_with_sizes_leaves_a_row_its_number():
+    text = (
+        "| Part | Count | Note |\n|---|---|---|\n| encoder | 39,630 | as obs_dim=33, act_dim=12 |\n"
+        "| body | 991,616 | three layers |\n| head | 200,460 | as act_dim=12 |\n| **Total** | **2,131,706** | |\n"
+    )
+    assert [equation.should_be for equation in tallystick.check(text).equations] == [1_231_706]

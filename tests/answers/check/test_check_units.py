@@ -41,7 +41,7 @@ def test_a_ratio_to_the_total_is_not_the_total():
 @pytest.mark.parametrize(
     ("text", "total"),
     [
-        ("With d = 12288 and N = 96 layers: 12 × 12288² × 96 = 173,946,175,488.", None),
+        ("With d = 12288 and N = 96 layers: 4 × 12288² × 96 = 57,982,058,496.", None),
         ("For N=128K, each layer has 86K + 4K + 21K + 2K = 113K.", None),
         ("N = 12 × 12 × 768² = 84,934,656", 84_934_656),
         ("Total ≈ 2|V|d + N × 12 d²\nIn total: 77M + 85M = 162M", 162_000_000),
@@ -63,3 +63,31 @@ def test_a_rounded_total_of_the_model_is_rounded_not_wrong():
 )
 def test_an_approximate_number_may_be_cut_instead_of_rounded(written, right):
     assert slips(f"Embedding: 50257 × 12288 {written}") == ([] if right else [(1, 617_558_016)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"$$t = \frac{41.6 \times 10^6}{2 \times 10^{12}} \approx 20.8\ \mu\text{s}$$",
+        r"t = \frac{41.6 \times 10^6}{2 \times 10^{12}} \approx 20.8 µs",
+        r"t = \frac{41.6 \times 10^6}{2 \times 10^{12}} \approx 0.0208 ms",
+        "KV cache: 24 × 4 × 64 × 2 × 2 = 24,576 B = 24.0 KiB per token",
+        r"All-to-all: $2 \times 5 \times 4 \times 2 = 80\ \text{B}$",
+    ],
+)
+def test_times_and_bytes_are_read_in_their_unit(text):
+    equations = tallystick.check(text).equations
+    assert equations
+    assert all(equation.correct for equation in equations)
+
+
+def test_a_time_that_is_off_is_not_judged():
+    answer = tallystick.check("t = 41.6e6 × 2e3 ≈ 93.1 s\nWeights: 2 × 768 = 1,536\n")
+    assert [equation.correct for equation in answer.equations] == [True]
+    assert [(rest.line, rest.why) for rest in answer.unread] == [(1, "gives a time: its unit is not followed")]
+
+
+@pytest.mark.parametrize(("word", "should_be"), [("9千万", None), ("9천만", None), ("8千万", 90_177_536)])
+def test_myriads_take_a_thousand_before_them(word, should_be):
+    found = slips(f"FFN: 4096 × 11008 × 2 ≈ {word}")
+    assert found == ([] if should_be is None else [(1, should_be)])

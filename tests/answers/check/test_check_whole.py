@@ -272,6 +272,16 @@ TOTALS = {
         "Total: 32,768 embedding, 32,768 other, 65,536 total\n",
         None, 3, 65_536,
     ),
+    "a check mark behind it": (
+        "| Embedding | 100 × 768 = 76,800 |\n| MLP | 2 × 768 × 300 = 460,800 |\n| **Total** | **≈ 538 K** ✓ |\n",
+        None, 3, 538_000,
+    ),
+    "the estimate of a whole model": ("验证: GPT-3 = 12 × 96 × 12288² ≈ 174B ≈ 官方 175B\n", None, 1, 174_000_000_000),
+    "a table of what adapters train": (
+        "Trained with LoRA:\n\n| Tensor | Count |\n|---|---|\n| Adapters | 73,728 |\n| Embedding | 38,597,376 |\n"
+        "| Total trained | ≈ 38,671,000 |\n",
+        None, 7, 38_671_000,
+    ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 

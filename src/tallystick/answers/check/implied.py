@@ -88,6 +88,7 @@ class Implied:
             and not claim.is_rounded
             and not self._leaves_out(above, claim)
             and not self._passes_over(above)
+            and not self._goes_on_right(above, claim)
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
@@ -207,7 +208,13 @@ class Implied:
         sums = self.so_far.sum(places)
         spread = sums.high - sums.low + claim.written.high - claim.written.low
         away = abs(sums.exact - claim.stated)
-        return spread < away <= claim.stated / NEAR_SUM and not self._leaves_out(places, claim)
+        off = spread < away <= claim.stated / NEAR_SUM
+        return off and not self._leaves_out(places, claim) and not self._goes_on_right(places, claim)
+
+    def _goes_on_right(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total is the sum of the right numbers, of which a line misstates one."""
+        one, other = claim.written.low, claim.written.high
+        return one <= sum(self.so_far.at(place).true for place in places) <= other
 
     def _leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is the sum without a run of consecutive lines.

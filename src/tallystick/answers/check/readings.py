@@ -32,8 +32,11 @@ FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 di
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
+BILLION = 10**9
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
 BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that means MiB
+
+FRACTIONS = tuple(1 / shift for shift in SHIFTS[:3])  # of a second: ms, µs, ns
 
 _CONVERTED = ("bytes", "operations", "multiplications")
 
@@ -83,7 +86,7 @@ class Readings:
             others.append([_with(sides[0], goes_on), *sides[1:]])
         if symbolic(sides[0].expression) and len(sides) > 2:
             others.append(sides[1:])  # the formula's variables may differ from its numbers
-        others.append(self._shifted(sides))
+        others += [[_with(side, _in_bytes(side.expression)) for side in sides], self._shifted(sides)]
         return next((one for one in others if not self.wrong(one)), sides)
 
     def _shifted(self, sides: Sides) -> Sides:
@@ -209,12 +212,21 @@ def _to_zeros(side: Expression) -> Value | None:
 
 def _units(side: Side) -> Sequence[Fraction]:
     """Return the units that a number may omit, as factors; one with a letter omits none."""
+    if side.unit == "seconds":
+        return FRACTIONS
     lettered = isinstance(side.expression, Number) and side.expression.rounded and side.expression.unit >= LEAST_UNIT
     return (*(BINARY if side.unit == "bytes" else ()), *(() if lettered else SHIFTS))
 
 
 def _with(side: Side, expression: Expression) -> Side:
     return side._replace(expression=expression)
+
+
+def _in_bytes(side: Expression) -> Expression:
+    """Return a number of billions as a number of bytes: 48 B."""
+    if not isinstance(side, Number) or side.unit != BILLION:
+        return side
+    return Number(side.value / BILLION)
 
 
 def _may_lack(side: Expression) -> bool:
@@ -258,6 +270,8 @@ def _unlike(left: Side, right: Side) -> str:
     """Return why two sides count different things, or "" if they may be equal."""
     if right.unit in _CONVERTED and left.unit != right.unit and isinstance(left.expression, Name | Number):
         return "gives parameters in another unit"  # "one expert (of one layer) = 352 MB"
+    if right.unit == "seconds":
+        return "gives a time: its unit is not followed"
     shapes = _shapes(left.expression, right.expression)
     return "multiplies matrices: these are their shapes" if shapes else ""
 

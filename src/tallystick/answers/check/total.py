@@ -26,6 +26,8 @@ PER_LAYER = re.compile(
     re.IGNORECASE,
 )
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
+PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
+LEAST_ROWS = 2  # of a table, above their sum
 FAR = 2  # a sum off by over half the model's total is not the whole
 
 
@@ -127,7 +129,24 @@ def _of_adapters(judge: Judge) -> int | None:
         if claim and _adds(claim) and not is_in_bytes(statement) and (place in found or is_of_adapters(statement)):
             found |= {user for user in claim.users if judge.so_far.at(user).stated > claim.stated}
     ends = (place for place in found if not is_in_bytes(judge.derivation.statements[place]))
-    return max(ends, key=lambda place: (judge.so_far.at(place).stated, place), default=None)
+    largest = max(ends, key=lambda place: (judge.so_far.at(place).stated, place), default=None)
+    if largest is not None:
+        return largest
+    return next((place for place in range(len(judge.claims)) if _sums_rows(judge, place)), None)
+
+
+def _sums_rows(judge: Judge, place: int) -> bool:
+    """Return whether a row called a total is the sum of the rows of its table above it."""
+    lines, claim = judge.derivation.statements, judge.claims[place]
+    rows = list[int]()
+    while (
+        (row := place - 1 - len(rows)) >= 0 and "|" in lines[row].plain and lines[row].last == lines[row + 1].line - 1
+    ):
+        rows.append(row)
+    counted = claim is not None and TOTAL.search(lines[place].label) and not is_in_bytes(lines[place])
+    if not counted or len(rows) < LEAST_ROWS or any(judge.claims[row] is None for row in rows):
+        return False
+    return claim is not None and judge.so_far.sum(rows).meets(claim.written)
 
 
 def _difference(judge: Judge) -> int | None:
@@ -162,9 +181,19 @@ def _last_sum(judge: Judge) -> int | None:
     largest = all(claim.stated < last.stated for _, claim in claims[:-1])
     about = _about(statement)
     layers = "block" in tags_of(_words(statement)) - {"one"} and _repeats(judge, last)  # "36 layers: 36 × 1.8B"
-    plain = (_adds(last) or layers) and not measures(statement) and not about - {"all", "block"}
-    matrix = len(claims) == 1 and _is_matrix(last)
+    plain = (_adds(last) or layers or _is_estimate(last)) and not measures(statement) and not about - {"all", "block"}
+    matrix = len(claims) == 1 and _is_matrix(last) and not _is_estimate(last)
     return place if largest and plain and not matrix and not _part(judge, last) else None
+
+
+def _is_estimate(claim: Claim) -> bool:
+    """Return whether a claim is the estimate 12·L·d² of a whole model: "12 × 96 × 12288²"."""
+    product = claim.expression
+    if not (isinstance(product, Operation) and set(product.symbols) == {"*"}):
+        return False
+    counts = [part.value for part in product.parts if isinstance(part, Number)]
+    squares = [part for part in product.parts if isinstance(part, Operation) and part.symbols == ("^",)]
+    return PER_SQUARE in counts and len(counts) == 2 and max(counts) <= MOST_COUNTED and len(squares) == 1
 
 
 def _is_matrix(claim: Claim) -> bool:
