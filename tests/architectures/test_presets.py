@@ -13,7 +13,7 @@ import torch
 import transformers
 
 import tallystick
-from outside_figures import figures
+from outside_figures import figures_of
 from reference import Truth, read, truth
 from tallystick import architectures
 from tallystick.core.dtypes import BITS
@@ -221,7 +221,7 @@ ABOUT = {
 }
 
 # Published rounded: table 1 of the PaLM paper. The figures are in tests/outside.
-PALM = {one.command.split()[1]: one for one in figures() if (one.project, one.kind) == ("PaLM", "count")}
+PALM = {one.command.split()[1]: one for one in figures_of("PaLM", "count")}
 # Rae et al. 2021, table 1, and Hoffmann et al. 2022, table 4, each rounded as there.
 DEEPMIND = {
     "gopher-44m": "44M", "gopher-117m": "117M", "gopher-417m": "417M", "gopher-1.4b": "1.4B", "gopher-7.1b": "7.1B",

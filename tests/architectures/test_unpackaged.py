@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import drawing
 from drawing import Config
 from native import assert_equal, count
-from outside_figures import figures
+from outside_figures import figures_of
 from reference import truth
 from skeletons import SKELETONS
 from unpackaged import DRAWN, EXAONE_7_8B, INTERNLM2_1_8B, UNPACKAGED
@@ -85,7 +85,7 @@ def test_palm_by_hand():
 
 def test_the_50_models_of_chinchillas_paper():
     """Hoffmann et al. 2022, table A9. Some have heads that are narrower together than the model."""
-    made = [one for one in figures() if (one.project, one.kind) == ("Chinchilla paper", "count")]
+    made = figures_of("Chinchilla paper", "count")
     assert len(made) == 50
     assert [one.model for one in made if not one.agrees] == []
 

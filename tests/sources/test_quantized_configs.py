@@ -14,7 +14,6 @@ import torch
 import transformers
 from safetensors import safe_open
 from torchao.quantization import Float8WeightOnlyConfig, Int8WeightOnlyConfig, quantize_
-from transformers.integrations.bitnet import replace_with_bitnet_linear
 from transformers.integrations.finegrained_fp8 import replace_with_fp8_linear
 
 import packings
@@ -254,6 +253,8 @@ def test_fp8_is_what_transformers_makes_of_the_model(values: dict[str, Any], tol
 
 
 def test_bitnet_is_what_transformers_makes_of_the_model():
+    from transformers.integrations.bitnet import replace_with_bitnet_linear  # imports torch's compiler
+
     model = build(SMALL).to(torch.bfloat16)
     with torch.device("meta"):
         replace_with_bitnet_linear(model, ["lm_head"], transformers.BitNetQuantConfig())

@@ -98,6 +98,16 @@ def figures():
     )
 
 
+def figures_of(project, kind):
+    """Return the figures of one kind that a project published, without asking for the others."""
+    return [
+        _figure(f"{path.name}:{line}", row)
+        for path, rows in cells().items()
+        for line, row in enumerate(rows, 2)
+        if (row["project"], row["kind"]) == (project, kind)
+    ]
+
+
 def _figure(place, row):
     ours = value_of(row["command"], row["value"]) / UNITS[row["unit"]]
     names = ("kind", "project", "source", "model", "command", "theirs", "unit")
