@@ -15,8 +15,8 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: .venv/ready-for-demo
 	@$(BIN)/python examples/demo.py
 
-# What is expensive to set up is set up by one worker (loadgroup), whose torch keeps to one core, as there is a worker for each; the site
-# is the one of `make docs`, where that is fresh.
+# A file's tests, and those of a group (loadgroup), run in one worker, whose torch keeps to one core, as there is a worker for each; the
+# site is the one of `make docs`, where that is fresh.
 test: .venv/ready
 	$(BIN)/python -m pytest --doctest-modules src
 	OMP_NUM_THREADS=1 SITE=site $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup

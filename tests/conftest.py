@@ -45,6 +45,15 @@ def pytest_sessionfinish(session):
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from scheduling import ByFile
+
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
     counts, new = node.workeroutput.get("measured", ((), {})) if hasattr(node, "workeroutput") else ((), {})
     measurements.add(counts, new)
