@@ -122,7 +122,7 @@ def _in_words(hint: Any) -> str:
 
 
 def _nearest_option(function: Callable[..., object], given: Iterable[str]) -> str:
-    """Return `"; nearest option: batch"` if a keyword that is no option resembles one."""
+    """Return `"; nearest option: batch"` if an unknown keyword resembles an option."""
     from inspect import Parameter, signature  # imported only when a call fails
 
     parameters = signature(function).parameters.values()

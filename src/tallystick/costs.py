@@ -145,7 +145,7 @@ def fit(
     ep: int = 1,
     **overrides: Any,
 ) -> Fit:
-    """Return whether a model fits on a device, the largest batch, and what would make it fit.
+    """Return whether a model fits on a device, the largest batch, and the changes that would help.
 
     Args:
         source: as for `count`.
@@ -172,7 +172,7 @@ def fit(
         **overrides: as for `memory`.
 
     Returns:
-        Whether it fits, the largest batch, sequence and dtype that fit, and what would make it fit.
+        Whether it fits; the largest batch, sequence and dtype that fit; and changes that help.
 
     Raises:
         BadInput: as `memory`, and for an unknown device.

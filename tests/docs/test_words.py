@@ -1,4 +1,5 @@
-"""What a person reads is in the field's words: messages, tables, pages and the explorer.
+"""What a person reads is in the field's words: messages, tables, pages, the explorer, and for those
+who read the code its docstrings and comments.
 
 A phrase is listed once somebody stumbled over it. A new one is a line in `ARCHAIC` or `VAGUE`.
 """
@@ -65,6 +66,17 @@ def literals(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, text
 
 
+def notes(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a Python file's docstrings and comments."""
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield from enumerate(node.value.value.split("\n"), node.lineno)
+    for number, line in enumerate(text.split("\n"), 1):
+        if comment := re.search(r"(?:^|\s)#\s.*", line):
+            yield number, comment[0]
+
+
 def prose(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a page or of the explorer's files, without code blocks and comments."""
     text = path.read_text(encoding="utf-8").replace("`mended`", "")  # a key of JSON
@@ -75,7 +87,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 def read() -> Iterator[tuple[str, int, str]]:
     for place in (ROOT / "src").rglob("*.py"):
-        yield from ((str(place.relative_to(ROOT)), *found) for found in literals(place))
+        yield from ((str(place.relative_to(ROOT)), *found) for found in (*literals(place), *notes(place)))
     pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src/tallystick/web/static").glob("*.[hj]*")]
     for place in pages:
         yield from ((str(place.relative_to(ROOT)), *found) for found in prose(place))

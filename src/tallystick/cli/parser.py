@@ -150,7 +150,7 @@ def separated(arguments: Sequence[str]) -> list[str]:
 
 
 def unknown_command(word: str, rest: Sequence[str] = ()) -> BadInput:
-    """Return the error for a first word that is no command: an option, a model, or a typo."""
+    """Return the error for an unknown command: the first word is an option, a model, or a typo."""
     return BadInput(_no_command(word, rest), code="bad-value")
 
 

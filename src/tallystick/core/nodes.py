@@ -289,7 +289,7 @@ class Projection(Module):
 
 
 class Norm(Module):
-    """Normalisation; `runs` describes what it computes."""
+    """Normalisation; `runs` describes its computation."""
 
     runs: anatomy.Norm
 

@@ -27,7 +27,7 @@ def matched(model: str, answer: Callable[..., Any], keys: Mapping[str, Any]) -> 
         keys: the model's sizes and flags.
 
     Raises:
-        NotComparedError: if the answer is no function, or an argument means no size.
+        NotComparedError: if the answer is not a function, or an argument stands for no size.
 
     >>> matched("bare_bones_lm", lambda n_vocab, emb_dim: 0, {"vocab_size": 0, "d_model": 0})
     {'n_vocab': ('vocab_size',), 'emb_dim': ('d_model',)}

@@ -18,7 +18,7 @@ from tallystick.errors import BadInput, nearest, shown
 Terms = Callable[[Mapping[str, Any]], list[Term]]
 
 MLP = ("inputs", "width", "depth", "outputs")  # sizes of the MLP if the answer does not take `widths`
-_SIZE = {"n_heads": 2}  # of the teaching model whose terms are evaluated at all sizes; of others 4
+_SIZE = {"n_heads": 2}  # sizes at which the terms of a teaching model are evaluated; others are 4
 _TAUGHT = "tallystick.models.teaching"
 
 # Values of the sizes at which a learner's class is built, on the meta device.

@@ -27,7 +27,7 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 
-# "Subtotal: 7,087,872" sums the last lines above it, and is no total of the model.
+# "Subtotal: 7,087,872" sums the last lines above it. It is not the model's total.
 SUBTOTAL = re.compile(
     r"\b(?:sub-?totale?s?|sub-?total[ei]s|sous-total|zwischensumme|teilsumme|suma parcial|подытог|промежуточн\w+)\b|小计|小計|소계",
     re.IGNORECASE,

@@ -16,7 +16,7 @@ from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # levels of nested parentheses, signs and powers
 MOST_WIDE = 8  # bytes of a parameter
-LEAST_BYTES = 10_000  # "180,224 B" are bytes; nobody writes so many billions
+LEAST_BYTES = 10_000  # "180,224 B" are bytes: nobody writes that many billions
 MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
 
 _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}

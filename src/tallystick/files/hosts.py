@@ -140,7 +140,7 @@ def _has_port(url: SplitResult) -> bool:
 
 
 def kind_of(address: str) -> str:
-    """Return the kind of an address; for IPv4 inside IPv6, that of the IPv4 address."""
+    """Return the kind of an address; for IPv4 inside IPv6, the kind of the IPv4 address."""
     found = ipaddress.ip_address(address)
     if isinstance(found, ipaddress.IPv6Address):
         inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)

@@ -63,7 +63,7 @@ class WeightsFile(NamedTuple):
 
     kind: str  # the format, as the ledger's kind
     files: Sequence[tuple[Location, Header]]
-    sharing: Mapping[str, SharedStorage] = {}  # names that share memory, including the first of each memory
+    sharing: Mapping[str, SharedStorage] = {}  # every name that shares its memory with another
     buffers: frozenset[str] = frozenset()  # names that the format itself declares as buffers
     config: Mapping[str, Any] | None = None  # the model's config, if the file holds it
     architecture: str | None = None  # if the file names it

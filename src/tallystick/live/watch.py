@@ -57,7 +57,7 @@ def watch(model: nn.Module, *, warn: bool = False) -> Iterator[Watch]:
         warn: whether to warn instead of raising `TieLost`.
 
     Yields:
-        A `Watch`, which is told if the operation returns a new object.
+        A `Watch`. Pass it the result if the operation returns a new object.
 
     Raises:
         TieLost: if a tie was lost and `warn` is false.

@@ -36,7 +36,7 @@ def sight(positions: Tensor, seen: Tensor, window: int | None, padding: Tensor |
     Args:
         positions: (T,), positions of the queries, consecutive.
         seen: (S,), positions of the keys, in their order.
-        window: sliding window in tokens, the query's own included; None is no limit.
+        window: sliding window in tokens, the query's own included; None: unlimited.
         padding: (B,), the number of padding tokens at the left of each sequence.
         gaps: whether some key slots may be empty; their positions are below 0.
     """

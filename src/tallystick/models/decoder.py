@@ -126,7 +126,7 @@ class Decoder(nn.Module):
         return self
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew; a tied weight is drawn once, as the embedding.
+        """Initialise all weights at random again; a tied weight once, as the embedding.
 
         Weights are normal with the config's `init_std`. Projections into the residual stream are
         smaller by 1/√(2·layers) (Radford et al. 2019, section 2.3), unless `init_std` is None and

@@ -93,7 +93,7 @@ def _split(line: str) -> list[str]:
 
 
 def _shell(line: str) -> list[str]:
-    if _WINDOWS.search(line):  # there, a backslash is no escape
+    if _WINDOWS.search(line):  # there, a backslash is a plain character
         line = line.replace("\\", "\\\\")
     try:
         return shlex.split(line)

@@ -31,7 +31,7 @@ def release_before(engine: str, given: str, releases: Sequence[R], newest: str) 
         newest: the version that an error gives as an example.
 
     Raises:
-        BadInput: if it is no version, or one before the first release.
+        BadInput: if it is not a version, or one before the first release.
     """
     match = _VERSION.fullmatch(given.strip())
     if match is None:

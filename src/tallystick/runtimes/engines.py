@@ -91,7 +91,7 @@ class Settings(NamedTuple):
     kv_bytes: int | None = None  # the pool's size, instead of what the profile run leaves
     offload: int = 0  # bytes of the weights that stay in the host's memory
     layers_on_device: int | None = None  # llama.cpp's -ngl
-    experts_on_host: int = 0  # llama.cpp's --n-cpu-moe: of so many of the first layers
+    experts_on_host: int = 0  # llama.cpp's --n-cpu-moe: number of layers, from the first, with experts on the host
     kv_on_host: bool = False  # llama.cpp's --no-kv-offload
     unified: bool | None = None  # llama.cpp's --kv-unified: all slots share the cells
     shares: tuple[float, ...] = ()  # llama.cpp's --tensor-split: parts of the layers on each device

@@ -211,7 +211,7 @@ def prepared(config: TrainConfig, *, resume: str = "never") -> Run:
 
     Args:
         config: config of the run.
-        resume: ``"never"`` starts anew, and refuses a folder with checkpoints. ``"auto"``
+        resume: ``"never"`` starts a new run, and refuses a folder with checkpoints. ``"auto"``
             resumes from the newest complete checkpoint, if there is one. A path resumes from
             that checkpoint.
 

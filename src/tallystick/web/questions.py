@@ -50,7 +50,7 @@ def formula(asked: PageRequest) -> Formula:
 
 
 def ties(asked: PageRequest) -> Ties:
-    """Return what is tied. Of the values in files only the beginnings are compared."""
+    """Return what is tied. Only the beginnings of values in files are compared."""
     from tallystick.answers.ties.ties import ties as answer
 
     return answer(asked.ledger())
@@ -113,7 +113,7 @@ def devices(asked: PageRequest) -> FitAll:
 
 
 def served(asked: PageRequest) -> dict[str, Any]:
-    """Return the options of `serve` that are given; the device is that of the run."""
+    """Return the given options of `serve`; the device is the run's."""
     options = asked.options("serve", SERVE)
     if "device" not in (device := run(asked)):
         raise BadInput("choose a device: an engine's memory depends on it", code="bad-value")

@@ -62,7 +62,7 @@ class Implied:
         self.quantities = quantities
 
     def sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
-        """Return the lines above that a lone number adds, or None if it is no sum of them.
+        """Return the lines above that a lone number adds, or None if it is not their sum.
 
         Args:
             statement: the statement of the number.

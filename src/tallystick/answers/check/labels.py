@@ -114,7 +114,7 @@ def tags_of(label: str) -> frozenset[str]:
     if {"q", "k", "v"} <= found or "qkv" in found:
         found = found - {"q", "k", "v"} | {"qkv"}
     if "qkv" in found and not _VOCABULARY.search(label):
-        found.discard("token")  # the V of "Q, K, V" is no vocabulary
+        found.discard("token")  # the V of "Q, K, V" is not the vocabulary
     if {"qkv", "o"} <= found:
         found = found - {"qkv", "o"} | {"attention"}
     if {"up", "down"} <= found:

@@ -181,7 +181,7 @@ class Readings:
         """Return why two unequal sides are not judged, or "" if they are."""
         if not (left.sure and right.sure):
             values = [self.value(side.expression, asides) for side in (right, left)]
-            # One digit off in six or more is no chance, whatever the words say.
+            # One wrong digit in six or more is a slip of typing, whatever the words say.
             if isinstance(right.expression, Number) and isinstance(left.expression, Operation) and has_slip(*values):
                 return ""
             return "has words or a function among its numbers"

@@ -44,7 +44,7 @@ class Variables:
     def sides(self, statement: Statement, found: Sides, claims: Sequence[Claim | None]) -> Sides:
         """Return the sides of a chain without a label or variable that begins it.
 
-        A variable that is assigned a new plain number is redefined: it is no side.
+        A variable that is assigned a new plain number is redefined, and is not a side.
 
         Args:
             statement: the statement that holds the chain.

@@ -1,7 +1,7 @@
 """Change one config into another of its family, key by key, and count what each key changes.
 
-Each step describes the model anew, rolled up, so that 671B parameters cost no more than GPT-2. The
-steps' differences sum to the whole difference, in any order.
+Each step describes the changed model, rolled up, so that 671B parameters cost no more than GPT-2.
+The steps' differences sum to the whole difference, in any order.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from tallystick.errors import BadInput
 
 UNIQUE = "every tensor counted once, embeddings included, as in Hoffmann et al. 2022, appendix F"
 
-# Published figures that no convention gives: a model's unique count -> the figure. OpenAI's README
-# of GPT-2 says that they were wrong "due to an error".
+# Published figures that match no counting convention: a model's unique count -> the figure.
+# OpenAI's README of GPT-2 says that they were wrong "due to an error".
 PUBLISHED = {
     124_439_808: 117_000_000,
     354_823_168: 345_000_000,

@@ -198,7 +198,7 @@ def _fitting(ledgers: Iterable[Ledger], claim: Claim) -> tuple[Preset, ...]:
     once, twice = [], []
     for ledger in ledgers:
         total = int(ledger.total)
-        if not claim.low / 2 <= total <= claim.high:  # a head is no larger than the rest
+        if not claim.low / 2 <= total <= claim.high:  # a tied head at most doubles the count
             continue
         head = next((one for one in conventions(ledger) if one.name in ("head-twice", "own-head")), None)
         if claim.low <= total <= claim.high:

@@ -15,7 +15,7 @@ from tallystick.runtimes.engines import Engine, Rank
 
 LLAMA_CPP = "llama.cpp"
 _SENSES = re.compile(r"(?:model\.)?(?:vis|audio|image|multi_modal)\w*\.")
-RANK = 16  # of LoRA adapters, --max-lora-rank
+RANK = 16  # default of --max-lora-rank, the rank of LoRA adapters
 
 
 def placed(
@@ -32,7 +32,7 @@ def placed(
 
     Args:
         ledger: the model.
-        engine: the engine, whose `loaded` adds what it computes at its load.
+        engine: the engine; its `loaded` adds tensors that it computes while loading.
         asked: the options.
         form: number format of the weights; None: as stored.
         computed: dtype of activations.

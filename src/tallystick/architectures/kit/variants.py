@@ -21,7 +21,7 @@ def variant(
     once: bool = False,
     keys: Mapping[str, Any] | None = None,
 ) -> ModelVariant:
-    """Return a variant with a head of its own.
+    """Return a variant with another head than the LM head.
 
     Args:
         words: what replaces the LM head, for messages.

@@ -1,4 +1,4 @@
-"""``tallystick fit``: test whether a model fits on a device, and what would make it fit."""
+"""``tallystick fit``: test whether a model fits on a device; if not, which changes help."""
 
 from __future__ import annotations
 

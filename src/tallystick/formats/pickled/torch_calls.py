@@ -8,13 +8,13 @@ from typing import Any
 from tallystick.errors import BadInput, quoted
 from tallystick.formats.pickled.pickle_values import Make, Name, Ordered, Other, key_of
 from tallystick.formats.pickled.torch_names import (
-    BESIDE,
     CONSTANTS,
     DEVICES,
     DTENSORS,
     DTYPES,
     LAYOUTS,
     NESTED,
+    OTHER_CLASSES,
     PLAIN_CLASSES,
     STORAGE_CLASSES,
     TORCHAO,
@@ -245,7 +245,7 @@ _CALLED: dict[str, Callable[[tuple[Any, ...]], Any]] = {
 KNOWN: dict[str, Make] = {
     **names_alone(f"torch.{word}" for word in DTYPES),
     **names_alone((*STORAGE_CLASSES, *CONSTANTS, *TORCHAO, *DTENSORS, NESTED, *PLAIN_CLASSES)),
-    **{name: other(name) for name in BESIDE},
+    **{name: other(name) for name in OTHER_CLASSES},
     **{name: _beside(name, fits) for name, fits in _FITTING.items()},
     **_CALLED,
 }

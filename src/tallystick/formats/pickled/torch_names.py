@@ -1,7 +1,7 @@
 """Names that a file of ``torch.save`` may hold besides the functions that make tensors.
 
 `DTYPES`, `STORAGES` and `CONSTANTS` are exactly those that ``torch.load(weights_only=True)`` of
-torch 2.13 allows. `BESIDE` are classes of other values. Torch loads only some of them unless the
+torch 2.13 allows. `OTHER_CLASSES` make other values. Torch loads only some of them unless the
 user allows the class; here none is imported or called, so files that hold them can be counted.
 """
 
@@ -88,7 +88,7 @@ _BESIDE_DTENSORS = (
 # Nested tensors with the layout ``jagged``.
 NESTED = "torch.nested._internal.nested_tensor.NestedTensor"
 
-BESIDE = (
+OTHER_CLASSES = (
     "torch.device", "torch._dynamo.decorators._DimRange", *_BESIDE_TORCHAO, *_BESIDE_DTENSORS,
     "_codecs.encode", "builtins.set", "builtins.complex", "builtins.bytearray",  # torch allows the names up to here
     "builtins.frozenset", "builtins.slice", "builtins.range", "argparse.Namespace", "numpy.dtype", "numpy.ndarray",

@@ -63,6 +63,6 @@ def _drawn(log: list[dict[str, Any]]) -> dict[str, bytes]:
     for kind, metadata in (("png", None), ("svg", {"Date": None})):
         drawn = io.BytesIO()
         figure.savefig(drawn, format=kind, metadata=metadata)
-        figure.set_layout_engine("none")  # laid out once, for both
+        figure.set_layout_engine("none")  # one layout for both
         drawings[kind] = drawn.getvalue()
     return drawings

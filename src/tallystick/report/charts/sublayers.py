@@ -32,7 +32,7 @@ def draw_part(canvas: Canvas, part: Part, layers: int, total: int) -> None:
     Args:
         canvas: where.
         part: the part.
-        layers: how many layers have it; its area is that of all.
+        layers: number of layers that have it; the area covers all of them.
         total: parameters of the whole model.
     """
     with canvas.part(part.role, said_of(part, layers, total), tensors_of(part)):
@@ -108,7 +108,7 @@ def _experts(canvas: Canvas, part: Part, layers: int, total: int) -> None:
 
 
 def _grid(number: int, place: Place) -> list[Place]:
-    """Return equal cells in full rows; in rows of about equal length for a number like a prime."""
+    """Return equal cells: in full rows, or in uneven rows if full ones would be too thin."""
     ways = [rows for rows in range(1, number + 1) if number % rows == 0]
     rows = min(ways, key=lambda rows: _elongation(place.width * rows / number, place.height / rows))
     width, height = place.width * rows / number, place.height / rows

@@ -103,7 +103,7 @@ def memory_section(answer: Memory, *, width: int = WIDTH, roles: Mapping[str, in
 
 
 def fit_section(answer: Fit) -> str:
-    """Return whether a run fits on a device, and what would make it fit."""
+    """Return whether a run fits on a device, and the changes that would help."""
     return section(show_fit, answer)
 
 

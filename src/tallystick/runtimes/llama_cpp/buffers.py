@@ -61,7 +61,7 @@ class Buffers:
         self.output = self.requests * rank.vocabulary * FLOAT
 
     def _graph(self, settings: Settings) -> Graph:
-        """Return the graph of the longest step; a pipeline of devices has copies of its inputs.
+        """Return the graph of the longest step. A pipeline over devices keeps copies of its inputs.
 
         `pipeline_parallel` in src/llama-context.cpp.
         """

@@ -14,7 +14,7 @@ from typing import Any
 from tallystick.runtimes.engines import MIB, Rank, Settings
 from tallystick.runtimes.llama_cpp.buffers import PADDED, Buffers
 
-MARGIN = 1024 * MIB  # stays free: --fit-target
+MARGIN = 1024 * MIB  # bytes left free on the device: --fit-target
 SHORTEST = 4096  # tokens of the context that is tried last: --fit-ctx
 
 

@@ -1,8 +1,8 @@
 """Compute buffers: what one step's graph holds at the same time, as ggml allocates it.
 
 The order of the operations is llama.cpp's (src/llama-graph.cpp and src/models/); their results are
-placed as `Pool` places them. Sums, products, norms and rotations overwrite their operand if nothing
-else reads it and it is no view (`ggml_op_can_inplace` in ggml/src/ggml-alloc.c).
+placed as `Pool` places them. Sums, products, norms and rotations overwrite their operand unless it
+is a view or something else reads it (`ggml_op_can_inplace` in ggml/src/ggml-alloc.c).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Graph(NamedTuple):
         return out
 
     def _part(self, pool: Pool, normed: Block, queries: int, keys: int, values: int) -> Block:
-        """Take and give the parts of one result, and return the queries."""
+        """Allocate and free the parts of one fused QKV result, and return the queries."""
         joined = pool.take(self.row(queries + keys + values))
         pool.give(normed)
         if self.release.streams:

@@ -90,7 +90,7 @@ def release_of(version: str | None) -> Release:
         version: None is the newest that logs judge.
 
     Raises:
-        BadInput: if it is no version, or one before 0.3.
+        BadInput: if it is not a version, or one before 0.3.
     """
     return release_before("SGLang", version or NEWEST_JUDGED, RELEASES, NEWEST_JUDGED)
 

@@ -30,7 +30,7 @@ class Release(NamedTuple):
     tiles: tuple[int, int]  # multiples to which MXFP4 experts' intermediate and hidden sizes are padded
     tokens_by_concurrency: bool  # how the line of the pool's tokens is computed
     source: str
-    whole_prompts: bool = False  # a step holds a whole prompt: the engine V0
+    whole_prompts: bool = False  # engine V0: a step processes whole prompts, never parts of one
 
     @property
     def version(self) -> str:
@@ -79,6 +79,6 @@ def release_of(version: str | None) -> Release:
     """Return the constants of a version, such as ``"0.19"`` or ``"v0.19.0"``; None is 0.19.
 
     Raises:
-        BadInput: if it is no version, or one before 0.6.
+        BadInput: if it is not a version, or one before 0.6.
     """
     return release_before("vLLM", version or NEWEST_JUDGED, RELEASES, NEWEST_JUDGED)

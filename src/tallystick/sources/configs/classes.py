@@ -161,6 +161,6 @@ def variants_of(family: Architecture) -> dict[str, ModelVariant]:
     """Return the family's other native classes by full class name."""
     stem = _stem(family)
     if family.name.endswith("_text") and not stem.endswith("Text"):
-        stem += "Text"  # class_name is that of the multimodal model
+        stem += "Text"  # class_name names the multimodal model's class
     variants = DECODER if family.variants is None else family.variants
     return {f"{stem}{ending}": variant for ending, variant in variants.items()} if family.class_name else {}

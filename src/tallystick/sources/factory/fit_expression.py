@@ -216,7 +216,7 @@ def _times(factors: Iterable[Expression]) -> Expression:
 def _rounded(points: Sequence[Point], values: Sequence[int], names: Sequence[str]) -> Expression | None:
     """Return the simplest product rounded to a multiple, plus or minus at most 1.
 
-    The multiple is that of a number or of an argument.
+    It is a multiple of a number or of an argument.
     """
     found: list[tuple[int, Expression]] = []
     products = [

@@ -26,7 +26,7 @@ KEYS = (
     "quantization_config",
     "quantization",
     "compression_config",
-)  # the second is MLX's, the third that of older compressed-tensors
+)  # the second is MLX's, the third older compressed-tensors'
 KEY = KEYS[0]
 _WHOLE = ("router", "norm", "token_embedding", "position_embedding")  # roles that only MLX quantises
 _MOST_LAYERS = 10_000  # layers examined one by one, if a config names single layers

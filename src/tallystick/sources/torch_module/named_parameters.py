@@ -193,7 +193,7 @@ def assign(places: NamedParameters, name: str, parameter: torch.Tensor) -> None:
 
 
 def stand_ins(places: NamedParameters, first: str, second: str) -> list[tuple[str, str]]:
-    """Return the pairs of current names that stand for a pair of parameters.
+    """Return the pairs of current names that replaced a pair of tied names.
 
     If `lm_head` became a Sequential, `lm_head.0.weight` stands for `lm_head.weight`. Inside a
     replacing module, only tensors of the other's shape count.
