@@ -1,5 +1,7 @@
 """Wrong arguments are one line that names the function that was called."""
 
+from typing import Any
+
 import pytest
 
 import tallystick
@@ -91,6 +93,16 @@ def test_a_type_error_with_right_arguments_stays_one():
 
     with pytest.raises(TypeError, match="unsupported operand"):
         broken(1, 2)
+
+
+@pytest.mark.parametrize("error", [AttributeError("head_dim is not declared"), TypeError("unsupported operand")])
+def test_an_error_inside_stays_one_where_any_argument_is_right(error):
+    @named
+    def broken(source: Any) -> None:
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        broken("gpt2")
 
 
 def test_an_error_of_a_file_does_not_name_the_function(tmp_path):

@@ -99,6 +99,8 @@ def _mismatch(annotated: Callable[..., object], given: Mapping[str, object]) -> 
 
 
 def _fits(value: object, hint: Any) -> bool:
+    if hint is Any:  # since Python 3.11 a class, which isinstance refuses
+        return True
     origin = get_origin(hint)
     if origin in (Union, UnionType):
         return any(_fits(value, one) for one in get_args(hint))
