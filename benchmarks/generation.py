@@ -33,7 +33,7 @@ from torch.nn.functional import linear
 
 from tallystick.models import Decoder
 from tallystick.models.generation import generate
-from tallystick.models.kernels import kernel_for
+from tallystick.models.layers.kernels import kernel_for
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from decoders import ours

@@ -20,7 +20,7 @@ import on_versions
 from decoders import KINDS, ours, theirs
 from repository import ROOT
 from tallystick import BadInput, versions
-from tallystick.models import mlp
+from tallystick.models.layers import mlp
 from tallystick.sources.transformers_meta import build as building
 from tallystick.training import optimizers
 from tallystick.training.run import prepared

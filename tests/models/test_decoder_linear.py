@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional as F
 from torchao.quantization import Int8WeightOnlyConfig, quantize_
 
-from tallystick.models import kernels
-from tallystick.models.linear import Linear
+from tallystick.models.layers import kernels
+from tallystick.models.layers.linear import Linear
 
 
 @pytest.fixture(params=kernels.KERNELS, autouse=True)

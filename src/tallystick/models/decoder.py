@@ -19,15 +19,15 @@ from torch.utils.checkpoint import checkpoint
 
 from tallystick.arguments import named
 from tallystick.errors import BadInput
-from tallystick.models.attention import sight
-from tallystick.models.block import Block
 from tallystick.models.cache import Cache
 from tallystick.models.config import DecoderConfig
-from tallystick.models.linear import Linear
+from tallystick.models.layers.attention import sight
+from tallystick.models.layers.block import Block
+from tallystick.models.layers.linear import Linear
+from tallystick.models.layers.mlp import Experts
+from tallystick.models.layers.norm import RMSNorm, norm
+from tallystick.models.layers.rotary import check_rope, rotation
 from tallystick.models.loss import linear_cross_entropy
-from tallystick.models.mlp import Experts
-from tallystick.models.norm import RMSNorm, norm
-from tallystick.models.rotary import check_rope, rotation
 from tallystick.models.tied_gradient import looked_up, one_gradient
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from tallystick.arguments import named
 from tallystick.errors import BadInput, shown
-from tallystick.models.attention import Attention
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import DROPOUTS, changed
+from tallystick.models.layers.attention import Attention
 
 _STRETCHED = ("dynamic", "yarn", "longrope")  # RoPE scalings that depend on the number of positions
 

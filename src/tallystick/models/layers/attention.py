@@ -15,9 +15,9 @@ from torch.nn import functional as F
 
 from tallystick.models.cache import LayerCache
 from tallystick.models.config import DecoderConfig
-from tallystick.models.linear import Linear
-from tallystick.models.norm import RMSNorm, norm
-from tallystick.models.rotary import Rotation, rotate
+from tallystick.models.layers.linear import Linear
+from tallystick.models.layers.norm import RMSNorm, norm
+from tallystick.models.layers.rotary import Rotation, rotate
 
 
 class Sight(NamedTuple):

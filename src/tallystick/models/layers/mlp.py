@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.models import config
 from tallystick.models.config import DecoderConfig
-from tallystick.models.linear import Linear
+from tallystick.models.layers.linear import Linear
 
 
 def _gelu_tanh(x: Tensor) -> Tensor:

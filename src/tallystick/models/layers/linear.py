@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tallystick.models.kernels import kernel_for
+from tallystick.models.layers.kernels import kernel_for
 
 
 class Linear(nn.Linear):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from tallystick.models.attention import Attention, Sight
 from tallystick.models.cache import LayerCache
 from tallystick.models.config import DecoderConfig
-from tallystick.models.mlp import MLP, SparseMLP
-from tallystick.models.norm import norm
-from tallystick.models.rotary import Rotation
+from tallystick.models.layers.attention import Attention, Sight
+from tallystick.models.layers.mlp import MLP, SparseMLP
+from tallystick.models.layers.norm import norm
+from tallystick.models.layers.rotary import Rotation
 
 
 class Block(nn.Module):
