@@ -48,6 +48,11 @@ class Number(NamedTuple):
     unit: Fraction = Fraction(1)
     rounded: bool = False  # 38.6M, 3.9e7 and 31.0% are always rounded
 
+    @property
+    def is_decimal(self) -> bool:
+        """Whether it has digits after the point, or is a percentage."""
+        return self.unit.numerator < self.unit.denominator  # much faster than `unit < 1`
+
 
 class Name(NamedTuple):
     """A variable."""
@@ -74,14 +79,34 @@ class Value(NamedTuple):
     low: Fraction
     high: Fraction
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it was computed without rounding; equal bounds of other values do not count."""
+        return self.low is self.high
+
+    def plus(self, other: Value) -> Value:
+        """Return the sum of two values and of their bounds."""
+        if self.is_exact and other.is_exact:  # the common case: one addition instead of three
+            return exactly(self.exact + other.exact)
+        return Value(*map(add, self, other))
+
+    def less(self, addend: Value) -> Value:
+        """Return a sum without one of its addends."""
+        if self.is_exact and addend.is_exact:
+            return exactly(self.exact - addend.exact)
+        exact, low, high = map(sub, self, addend)
+        return exactly(exact) if low == high else Value(exact, low, high)
+
     def meets(self, other: Value) -> bool:
         """Return whether the bounds of both values overlap."""
+        if self.is_exact and other.is_exact:
+            return self.exact == other.exact
         return self.low <= other.high and other.low <= self.high
 
 
 def exactly(number: int | Fraction) -> Value:
     """Return a value without rounding."""
-    whole = Fraction(number)
+    whole = number if isinstance(number, Fraction) else Fraction(number)
     return Value(whole, whole, whole)
 
 
@@ -125,7 +150,7 @@ class _Evaluation(NamedTuple):
     def value(self, node: Expression) -> Value:
         self.budget.step(9)
         if isinstance(node, Number):
-            return self.replaced(node) or _rounded(node, node.rounded or (self.loose and node.unit < 1))
+            return self.replaced(node) or _rounded(node, node.rounded or (self.loose and node.is_decimal))
         if isinstance(node, Name):
             if node.name not in self.names:
                 raise Undefined(node.name)
@@ -145,8 +170,8 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
     """
     if not isinstance(expression, Number):
         return None
-    if not loose or expression.unit < 1 or not expression.value:
-        return _rounded(expression, expression.rounded or expression.unit < 1)
+    if not loose or expression.is_decimal or not expression.value:
+        return _rounded(expression, expression.rounded or expression.is_decimal)
     zeros = len(digits := str(expression.value / expression.unit)) - len(digits.rstrip("0"))
     return _rounded(expression._replace(unit=expression.unit * 10**zeros), True)
 
@@ -163,7 +188,7 @@ def scaled(expression: Expression, by: int) -> Expression:
     if expression.symbols[0] in "+-":
         return expression._replace(parts=tuple(scaled(part, by) for part in expression.parts))
     parts = list(expression.parts)
-    decimal = next((place for place, part in enumerate(parts) if isinstance(part, Number) and part.unit < 1), None)
+    decimal = next((place for place, part in enumerate(parts) if isinstance(part, Number) and part.is_decimal), None)
     if decimal is not None:
         parts[decimal] = scaled(parts[decimal], by)
         return expression._replace(parts=tuple(parts))
@@ -190,12 +215,12 @@ _EXACT = {"+": add, "(+": add, "-": sub, "*": mul, "(": mul, "/": truediv}
 
 
 def _apply(symbol: str, left: Value, right: Value) -> Value:
-    if left.low is left.high and right.low is right.high and symbol in _EXACT and (symbol != "/" or right.exact):
-        exact = _EXACT[symbol](left.exact, right.exact)  # the common case: one operation instead of three
+    if left.is_exact and right.is_exact and symbol in _EXACT and (symbol != "/" or right.exact):
+        exact = _EXACT[symbol](left.exact, right.exact)
         _bounded(exact)
         return Value(exact, exact, exact)
     if symbol in ("+", "(+"):
-        out = Value(*(one + other for one, other in zip(left, right, strict=True)))
+        out = left.plus(right)
     elif symbol == "-":
         out = Value(left.exact - right.exact, left.low - right.high, left.high - right.low)
     elif symbol == "^":

@@ -92,11 +92,7 @@ def _belongs(held: Line, line: Line) -> bool:
 
     The equation is unfinished, or the next line begins with a joining operator or relation.
     """
-    begins = _SIGN.match(line.text) and not _SIGN.match(held.text)
-    drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
-    apart = not line.plain.strip() or "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED
-    listed = _ITEM.match(held.text) and _RESULT.match(line.plain)
-    if begins or drawn or apart or listed:
+    if not line.plain.strip() or _is_apart(held, line):
         return False
     if _TOKEN.fullmatch(line.plain) and _TOKENS.fullmatch(held.plain):
         numbers = line.plain.strip()[0].isdigit() and held.plain.rstrip()[-1].isalnum()
@@ -113,6 +109,15 @@ def _belongs(held: Line, line: Line) -> bool:
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain):
         return False
     return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and relates)
+
+
+def _is_apart(held: Line, line: Line) -> bool:
+    """Return whether a line begins something else: a comment, rule, row or sum."""
+    if "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED:
+        return True
+    begins = _SIGN.match(line.text) and not _SIGN.match(held.text)
+    drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
+    return bool(begins or drawn or (_ITEM.match(held.text) and _RESULT.match(line.plain)))
 
 
 def _is_power(held: Line, line: Line) -> bool:

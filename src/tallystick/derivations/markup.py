@@ -41,7 +41,8 @@ _VERB = re.compile(
     r"(?=~?\d(?:[\d,._]*\d)?+(?:\s?[KMBT]\b|\s+(?:thousand|[mb]illion|param|weights|mil[lh]|mio)|[^\w\s%]|$))",
     re.IGNORECASE,
 )
-_COMPUTED = re.compile(r"\d\s*[*x×·^²]\s*\(?\d[^=≈:;]*$")
+_PRODUCT = re.compile(r"\d\s*[*x×·^²]\s*\(?\d")
+_COMPUTED = re.compile(rf"{_PRODUCT.pattern}[^=≈:;]*$")
 
 # print(f"{total:,}") before its result in code stands for the variable.
 _PRINTED = re.compile(
@@ -123,35 +124,50 @@ def plain(line: str) -> str:
 
     A LaTeX line break inside the line is returned as a newline.
     """
+    if not line.strip():
+        return line
     if "&" in line and ";" in line:
         line = html.unescape(line)
-    if "{" in line and "<" in line:
-        line = _QUOTED.sub(r"\2", _RAW.sub(r"\1", line))
     if "<" in line:
-        if _CELL.search(line):
-            line = f"| {_CELL.sub(' | ', line)} |"
-        line = _TAG.sub(" ", line)
+        line = _without_tags(line)
     if " , " in line:
         line = _APART.sub(",", line)
     if line.count("=") > 2 or "\\" in line:
         line = once(line)
-    line = _LIST.sub("", _SPACES.sub("  ", _URL.sub(" ", line)), count=1)
+    if "://" in line:
+        line = _URL.sub(" ", line)
+    line = _LIST.sub("", _SPACES.sub("  ", line), count=1)
     if "print(" in line:
         line = _PRINTED.sub(r"\1", line)
-    line = _RESULT.sub(" = ", line)
+    if "#" in line or "//" in line:
+        line = _RESULT.sub(" = ", line)
     if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, without mathematics between them
         line = line.replace("\\(", "(").replace("\\)", ")")
     if "\\" in line or "{" in line or line.lstrip().startswith("&"):
         line = _without_latex(line)
-    line = _BOLD.sub(r"\2", line)
-    line = _OPENED.sub(r"\1", line)
-    line = _ITALIC.sub(r"\1", line)
-    line = _UNDERSCORED.sub(r"\1", line)
+    line = _without_emphasis(line)
     if "$" in line or "," in line:
         line = _SCALED_OUTSIDE.sub("", line)
-    line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
+    if not line.isascii():
+        line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
     line = line.translate(_CHARACTERS)
-    return _VERB.sub(_related, line) if " " in line else line
+    return _VERB.sub(_related, line) if " " in line and _PRODUCT.search(line) else line
+
+
+def _without_tags(line: str) -> str:
+    if "{" in line:
+        line = _QUOTED.sub(r"\2", _RAW.sub(r"\1", line))
+    if _CELL.search(line):
+        line = f"| {_CELL.sub(' | ', line)} |"
+    return _TAG.sub(" ", line)
+
+
+def _without_emphasis(line: str) -> str:
+    if "**" in line:
+        line = _OPENED.sub(r"\1", _BOLD.sub(r"\2", line))
+    if line.count("*") > 1:
+        line = _ITALIC.sub(r"\1", line)
+    return _UNDERSCORED.sub(r"\1", line) if line.count("_") > 1 else line
 
 
 def readable(line: str) -> str:

@@ -72,6 +72,7 @@ class _Reader:
 
     def __init__(self, pieces: Sequence[Token], known: Collection[str]) -> None:
         self.pieces = pieces
+        self.end = len(pieces)
         self.known = known
         self.position = 0
         self.depth = 0
@@ -135,7 +136,7 @@ class _Reader:
     # -- steps ------------------------------------------------------------------------------------
 
     def _next(self) -> Token | None:
-        return self.pieces[self.position] if self.position < len(self.pieces) else None
+        return self.pieces[self.position] if self.position < self.end else None
 
     def _operator(self, symbols: str) -> str | None:
         token = self._next()

@@ -128,6 +128,8 @@ class _Reader(Values):
         before = len(self.statements)
         if "|" not in line.plain:
             self.how = None
+        if not line.text:
+            return
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
             self._shown(line)
             self._row(line)
@@ -149,8 +151,8 @@ class _Reader(Values):
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
 
-        bound = BOUND.search(line.plain)
-        if _NUMBERS.search(line.plain) and not bound and len(self.prose) < MOST_PROSE and not _HEADING.match(line.text):
+        large = len(self.prose) < MOST_PROSE and _NUMBERS.search(line.plain)
+        if large and not BOUND.search(line.plain) and not _HEADING.match(line.text):
             self._sentences(line)
 
     def _shown(self, line: Line) -> None:

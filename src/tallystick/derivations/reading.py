@@ -28,6 +28,7 @@ class Reading:
         self.prose: list[Statement] = []
         self.refused: list[tuple[int, str]] = []
         self.budget = current()
+        self._last: tuple[str, int, list[Token]] = "", 0, []  # a text, the number of names, and its tokens
 
     def refuse(self, line: Line, why: str) -> None:
         """Skip a line that cannot be parsed, and record the reason."""
@@ -35,8 +36,11 @@ class Reading:
         self.unread.append(Unread(line.first, line.text[:MOST_SHOWN], why))
 
     def _tokens(self, text: str) -> list[Token]:
+        if self._last[:2] == (text, len(self.known)):
+            return self._last[2]
         found = tokens(text, self.known, dots=self.dots)
         self.budget.step(10 * len(found))  # each token is read, then tried in several expressions
+        self._last = text, len(self.known), found
         return found
 
     def _miss(self, line: Line) -> None:

@@ -73,6 +73,11 @@ _NUMBER = {
 }
 
 
+_IS_DOTTED = re.compile(_DOTTED)
+_IS_DECIMAL = re.compile(r"\d+,\d{1,2}")
+_GROUPS = re.compile(r"[,'’_ ]")
+
+
 def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> list[Token]:
     """Split a line into tokens.
 
@@ -146,11 +151,11 @@ def too_deep() -> BadInput:
 def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bool) -> Token:
     digits, end = match["digits"], match.end()
     if dots:
-        digits = digits.replace(".", "") if re.fullmatch(_DOTTED, digits) else digits
+        digits = digits.replace(".", "") if _IS_DOTTED.fullmatch(digits) else digits
         digits = digits.replace(",", ".")
-    elif re.fullmatch(r"\d+,\d{1,2}", digits):
+    elif _IS_DECIMAL.fullmatch(digits):
         digits = digits.replace(",", ".")
-    digits = re.sub(r"[,'’_ ]", "", digits)
+    digits = digits if digits.isdecimal() else _GROUPS.sub("", digits)
     power = int(match["power"][1:]) if match["power"] else 0
     if len(digits) + abs(power) > MOST_DIGITS:
         raise BadInput(f"has a number of over {MOST_DIGITS} digits, too long for a parameter count", code="too-large")

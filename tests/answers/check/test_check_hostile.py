@@ -44,6 +44,12 @@ LARGE = {
     "blanks": "1" + " " * SIZE + "= 1\n",
     "stars": filled("**a** *b* __c__ = " * 20 + "\n"),
     "lines that go on": filled("1 +\n"),
+    "small sums": filled("1+1=2\n"),
+    "totals": filled("Total: 12,345\n"),
+    "labelled numbers": filled("a: 12,345\n"),
+    "sections": filled("# Part\n\n2 × 3 = 6\n\n"),
+    "empty lines": RIGHT + filled("\n"),
+    "variables set anew": "".join(f"x = {1000 + number}\ny = x * 3 = 5\n" for number in range(SIZE // 23)),
     "a dictionary that never ends": "x = " + filled('{"a":'),
     "dictionaries": filled('C = {"vocab_size": 9, "emb_dim": 8, "n_heads": 2, "n_layers": 2, "context_length": 4}\n'),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.terms import Term
@@ -26,6 +27,7 @@ _UNREAD = exactly(0)
 _RATIO = re.compile(r"\btotal\s*/\s*\w+|\w+\s*/\s*total\b", re.IGNORECASE)  # "total/active = 9.1"
 LEAST_N = 1_000_000  # a smaller N is the number of layers or of tokens
 LEAST_COUNT = 100_000  # a smaller number may be a size
+MOST_KEPT = 1_000  # statements whose words stay in a cache: each is asked about several times
 MOST_BEHIND = 2  # words after "Total:" that keep its number the total
 
 
@@ -90,16 +92,23 @@ class Claim:
 def is_total(statement: Statement) -> bool:
     """Return whether a statement calls itself a total of parameters."""
     words = statement.label or statement.name or statement.heading
+    return (_names_total(words) or _is_n(statement)) and not measures(statement)
+
+
+@lru_cache(MOST_KEPT)
+def _names_total(words: str) -> bool:
     behind = words.rpartition(":")[2]
     if len(behind.split()) > MOST_BEHIND and not re.search(r"[-+*/=]", behind):
         words = behind  # "Total: of these the matrix of the layer (64 × 10" is of the matrix
-    return bool(TOTAL.search(_RATIO.sub("", words)) or _is_n(statement)) and not measures(statement)
+    return TOTAL.search(_RATIO.sub("", words)) is not None
 
 
 def _is_n(statement: Statement) -> bool:
     """Return whether a statement gives N, the number of parameters; N = 96 is of layers."""
+    if statement.name != "N":
+        return False
     values = (side.expression for side in statement.sides)
-    return statement.name == "N" and any(not isinstance(one, Number) or one.value >= LEAST_N for one in values)
+    return any(not isinstance(one, Number) or one.value >= LEAST_N for one in values)
 
 
 def measures(statement: Statement) -> bool:
@@ -112,8 +121,13 @@ def is_in_bytes(statement: Statement) -> bool:
 
     If its heading is about them, so is the statement, unless one of the two names parameters.
     """
-    words = f"{statement.label} {statement.clause}"
-    under = _MEASURES.search(statement.heading) and not _PARAMETERS.search(f"{statement.heading} {words}")
+    return _is_in_bytes(statement.heading, statement.label, statement.clause)
+
+
+@lru_cache(MOST_KEPT)
+def _is_in_bytes(heading: str, label: str, clause: str) -> bool:
+    words = f"{label} {clause}"
+    under = _MEASURES.search(heading) and not _PARAMETERS.search(f"{heading} {words}")
     return bool(under) or _MEASURES.search(words) is not None
 
 
@@ -125,7 +139,12 @@ def counts_no_parameters(statement: Statement, number: Fraction) -> bool:
 
 def is_of_adapters(statement: Statement) -> bool:
     """Return whether a statement or its heading mentions adapters."""
-    return _ADAPTERS.search(f"{statement.label} {statement.clause} {statement.heading}") is not None
+    return _mentions_adapters(statement.heading, statement.label, statement.clause)
+
+
+@lru_cache(MOST_KEPT)
+def _mentions_adapters(*words: str) -> bool:
+    return _ADAPTERS.search(" ".join(words)) is not None
 
 
 def is_whole(expression: Expression) -> bool:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from tallystick.answers.check.addends import MOST_SUMMED, Addends, plus
+from tallystick.answers.check.addends import MOST_SUMMED, Addends
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.mistyped import LEAST_OFF, is_mistyped, is_typed_for
@@ -110,7 +110,7 @@ class Implied:
         """Yield the places of the last lines that no sum has, one more each time, and their sum."""
         sums, found = exactly(0), list[int]()
         for place in self.so_far.free():
-            sums = plus(sums, self.so_far.at(place).written)
+            sums = sums.plus(self.so_far.at(place).written)
             found.append(place)
             yield found, sums
 
@@ -179,7 +179,7 @@ class Implied:
         above = [line for line in lines[max(0, statement.line - MOST_APART) : statement.line - 1] if line.strip()]
         if not (table or (len(above) > 1 and DRAWN.fullmatch(above[-1]) and re.search(r"\d", above[-2]))):
             return []
-        free = set(self.so_far.free())
+        free = frozenset(self.so_far.free())
         found: list[int] = []
         read: set[int] = set()
         first = statement.line
@@ -222,7 +222,7 @@ class Implied:
         Examples: the tied head, or the parts of a line.
         """
         sizes = [exactly(0), *(self.so_far.at(place).written for place in places)]
-        sums = list(accumulate(sizes, plus))
+        sums = list(accumulate(sizes, Value.plus))
         current().step(10 * LONGEST_RUN * len(sums))
         runs = (
             (sums[start], after) for start in range(len(sums)) for after in sums[start + 1 : start + 1 + LONGEST_RUN]
@@ -254,7 +254,7 @@ class Implied:
 
     def _has_more(self, places: Sequence[int]) -> bool:
         """Return whether unused statements precede `places`."""
-        return bool(places) and any(place < places[0] for place in self.so_far.free())
+        return bool(places) and min(self.so_far.free(), default=places[0]) < places[0]
 
     def multiplied(self, times: int, statement: Statement, claim: Claim) -> int | None:
         """Return the line above that "× 12 layers" multiplies, or None."""
@@ -287,12 +287,12 @@ class Implied:
         """
         about = tags_of(statement.label)
         if judged and not about:
-            free = list(self.so_far.free())[::-1]
+            free = self.so_far.free()[::-1]
             rows = [place for place in free if self._lists([place])] if "|" in statement.plain else free
             return rows if len(rows) > 2 else free  # a table's total sums its own rows
         if "one" not in about or about - KINDS:
             return []
-        lines = [(place, self.derivation.statements[place]) for place in list(self.so_far.free())[::-1]]
+        lines = [(place, self.derivation.statements[place]) for place in reversed(self.so_far.free())]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
 
 

@@ -30,7 +30,7 @@ def is_one_slip(written: str, meant: str) -> bool:
 
 def is_typed_for(number: Number, meant: Fraction) -> bool:
     """Return whether a number, as it is rounded, is another one but for a slip of typing."""
-    written, right = (str(round(value / number.unit)) for value in (number.value, meant))
+    written, right = (str(_in_units(value, number.unit)) for value in (number.value, meant))
     return len(written) >= LEAST_TYPED and is_one_slip(written, right)
 
 
@@ -48,11 +48,18 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
     if not isinstance(number, Number) or sums.exact <= 0 or sums.meets(claim.written):
         return False
     exact = is_whole(number) and sums.low == sums.high
-    written, meant = (str(round(value / number.unit)) for value in (claim.stated, sums.exact))
+    written, meant = (str(_in_units(value, number.unit)) for value in (claim.stated, sums.exact))
+    if len(written) != len(meant):
+        return False
     swapped = sorted(written) == sorted(meant)
     enough = exact or (judged and abs(sums.exact - claim.stated) > (LEAST_SWAPPED if swapped else least) * sums.exact)
     digits = (LEAST_TOTAL if judged else LEAST_EXACT) if exact else LEAST_TYPED
     return enough and len(written) >= digits and is_one_slip(written, meant)
+
+
+def _in_units(value: Fraction, unit: Fraction) -> int:
+    """Return a value in units of a number's last digit, rounded."""
+    return value.numerator if unit == value.denominator == 1 else round(value / unit)
 
 
 def has_slip(stated: Value, meant: Value) -> bool:

@@ -236,7 +236,7 @@ def _may_lack(side: Expression) -> bool:
     """
     if not isinstance(side, Operation):
         return False
-    return side.symbols[0] in "+-" or any(isinstance(part, Number) and part.unit < 1 for part in side.parts)
+    return side.symbols[0] in "+-" or any(isinstance(part, Number) and part.is_decimal for part in side.parts)
 
 
 def symbolic(side: Expression) -> bool:
@@ -293,6 +293,6 @@ def _last_addend(side: Expression) -> Expression:
 
 
 def _has_aside(expression: Expression) -> bool:
-    return isinstance(expression, Operation) and (
-        not ASIDES.isdisjoint(expression.symbols) or any(_has_aside(part) for part in expression.parts)
-    )
+    if not isinstance(expression, Operation):
+        return False
+    return not ASIDES.isdisjoint(expression.symbols) or any(map(_has_aside, expression.parts))

@@ -24,6 +24,7 @@ class References:
         self.by_value: dict[Fraction, list[int]] = {}
         self.small: dict[Fraction, list[int]] = {}  # the same for addends below LEAST_REFERENCE
         self.corrections: dict[Fraction, set[Fraction]] = {}  # corrected values of each stated number
+        self.all_right = True  # no statement so far has a corrected value
         self.by_words: dict[tuple[Fraction, object], int] = {}
 
     def record(self, place: int, claim: Claim, statement: Statement) -> None:
@@ -34,10 +35,13 @@ class References:
             for value in {claim.stated, claim.true}:  # later lines may go on with the right number
                 self.by_value.setdefault(value, []).append(place)
             self.corrections.setdefault(claim.stated, set()).add(claim.true)
+            self.all_right = self.all_right and claim.stated == claim.true
             self.by_words |= dict.fromkeys(_words(claim, statement), place)
 
     def corrected(self, number: Number) -> Value | None:
         """Return the corrected value of a number that is an earlier line's wrong result."""
+        if self.all_right or number.value < LEAST_REFERENCE:
+            return None
         corrected = self.corrections.get(number.value, set())
         return exactly(next(iter(corrected))) if len(corrected) == 1 and not number.rounded else None
 
@@ -45,12 +49,14 @@ class References:
         """Return the term of the earlier line that produced a number or defined a variable."""
         if isinstance(node, Name):
             place = self.variables.origin.get(node.name)
+        elif node.rounded or node.value < LEAST_REFERENCE:
+            return None
         else:
-            places = self.by_value.get(node.value, []) if not node.rounded else []
+            places = self.by_value.get(node.value, [])
             while len(places) > 1 and self.so_far.at(places[0]).used:
                 places.pop(0)  # equal numbers on several lines: use each once, then the last
             place = places[0] if places else None
-            if place is None and not node.rounded and node.value >= LEAST_REFERENCE:
+            if place is None:
                 above = self.so_far.summed(exactly(node.value))
                 for earlier in above:
                     self.so_far.use(earlier)

@@ -61,8 +61,8 @@ def term_of(
         first = factor(node, 0) if node.symbols[0] in "*/(" else term(node.parts[0])
         if node.symbols[0] in "+-":
             signs = [1, *(1 if symbol == "+" else -1 for symbol in node.symbols)]
-            # In 768 × 3072 + 3072 the bias is a size too.
-            others = [_leaf(value(part)) if part in sizes_in(node) else term(part) for part in node.parts[1:]]
+            sizes = sizes_in(node)  # in 768 × 3072 + 3072 the bias is a size too
+            others = [_leaf(value(part)) if sizes and part in sizes else term(part) for part in node.parts[1:]]
             return total(
                 part if sign == 1 else times(part, _leaf(value(Number(Fraction(-1)))))
                 for sign, part in zip(signs, [first, *others], strict=True)

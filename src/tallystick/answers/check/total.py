@@ -53,9 +53,8 @@ def whole(judge: Judge) -> int | None:
     sections = {
         place for place, claim in found.items() if claim.match and claim.match.component and not _near(judge, claim)
     }
-    if len(sections) > 1 or any(
-        _has_larger(judge, place) for place in sections
-    ):  # "total" of the embeddings, and of a layer's attention
+    # "total" of the embeddings, and of a layer's attention
+    if len(sections) > 1 or any(_has_larger(judge, place) for place in sections):
         found = {place: claim for place, claim in found.items() if place not in sections}
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
@@ -67,7 +66,8 @@ def whole(judge: Judge) -> int | None:
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
         if not named:  # a sum without a name is the whole if nothing is counted after it
-            found = {place: claim for place, claim in found.items() if not _goes_on(judge, place)}
+            last = _last_computed(judge)
+            found = {place: claim for place, claim in found.items() if place >= last}
         if not any(map(_is_stated, found.values())):
             return None  # only formulas
         return max(named or list(found), key=lambda place: (found[place].stated, place))
@@ -230,12 +230,17 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
     return (place in collected and (_adds(claim) or layers)) or (_adds(claim) and _near(judge, claim))
 
 
-def _goes_on(judge: Judge, place: int) -> bool:
-    """Return whether a later statement computes other parameters, from no earlier number."""
-    later = zip(judge.derivation.statements[place + 1 :], judge.claims[place + 1 :], strict=True)
-    return any(
-        one and one.expression and one.adds and one.stated >= LEAST_REFERENCE and not one.used and not measures(line)
-        for line, one in later
+def _last_computed(judge: Judge) -> int:
+    """Return the last statement that computes parameters which no sum uses, or -1."""
+    lines = enumerate(zip(judge.derivation.statements, judge.claims, strict=True))
+    return max(
+        (
+            place
+            for place, (line, one) in lines
+            if one and one.expression and one.adds and one.stated >= LEAST_REFERENCE
+            if not (one.used or measures(line))
+        ),
+        default=-1,
     )
 
 

@@ -15,6 +15,7 @@ from tallystick.derivations.statements import Side, Statement
 
 MOST_COUNTED = 999  # largest count that is read as a label
 MOST_SCOPES = 64  # combinations of earlier variable values tried per chain
+MOST_TRIED = 2_000  # the same per text
 UNLIKE = 10  # a size that differs by more than 1/10 is another size, not the same one misquoted
 
 _SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
@@ -30,6 +31,7 @@ class Variables:
         self.readings = Readings(self.stated)
         # Earlier values of each variable, as stated and corrected.
         self.former: dict[str, dict[tuple[Value, Value], None]] = {}
+        self.tries = MOST_TRIED  # that remain
         self.origin: dict[str, int] = {}  # index of the statement that defined each variable
 
     def define(self, name: str, claim: Claim, place: int) -> None:
@@ -96,8 +98,9 @@ class Variables:
             yield
             return
         now = {name: (self.stated[name], self.true[name]) for name in names}
-        choices = [[now[name], *self.former[name]] for name in names]
-        for choice in islice(product(*choices), MOST_SCOPES):
+        choices = [[now[name], *islice(self.former[name], MOST_SCOPES)] for name in names]
+        for choice in islice(product(*choices), min(MOST_SCOPES, self.tries)):
+            self.tries -= 1
             self._put(dict(zip(names, choice, strict=True)))
             if not self.readings.wrong(sides):
                 break

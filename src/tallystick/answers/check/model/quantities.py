@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from fractions import Fraction
-from math import log
+from math import ceil, floor, log
 
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.atoms import ROLE_TAGS, atoms_of
@@ -40,8 +41,13 @@ class Quantities:
         self.all = collected.all
         self.whole = collected.whole  # over all layers
         self._by_number: dict[int, list[Quantity]] = {}
+        self._by_tags: dict[frozenset[str], list[Quantity]] = {}  # without KINDS
         for quantity in self.all:
             self._by_number.setdefault(quantity.parameters, []).append(quantity)
+            self._by_tags.setdefault(quantity.component, []).append(quantity)
+        self._numbers = sorted(self._by_number)
+        self._place = {quantity: place for place, quantity in enumerate(self.all)}
+        self._has_gate = any(atom.tag == "gate" for atom in self.atoms)
 
     def of(self, number: Fraction, spread: Fraction = Fraction(0)) -> list[Quantity]:
         """Return the quantities with this many parameters, the most usual meaning first.
@@ -92,16 +98,14 @@ class Quantities:
         if number.high - number.low > VAGUE * abs(number.exact):
             return None
         named = [self._asked(tags) for label in labels if (tags := tags_of(label))]
+        within = self._within(number)
         # "12 layers" under "Norms" are whole layers, if their number fits.
         for about in [*named[:1], *(tags for tags in named[1:] if tags - KINDS)]:
             found = [
                 quantity
-                for quantity in self.all
-                if number.low <= quantity.parameters <= number.high
-                and (
-                    quantity.component & about
-                    or (not about - KINDS and (quantity.is_layers if "block" in about else not quantity.component))
-                )
+                for quantity in within
+                if quantity.component & about
+                or (not about - KINDS and (quantity.is_layers if "block" in about else not quantity.component))
             ]
             if found or about - KINDS:
                 # Whole layers before layers without their norms.
@@ -110,8 +114,13 @@ class Quantities:
 
     def _asked(self, tags: frozenset[str]) -> frozenset[str]:
         """Return a label's tags in this model: W1 is the up projection of an MLP without a gate."""
-        has_gate = any(atom.tag == "gate" for atom in self.atoms)
-        return tags if has_gate or "gate" not in tags else tags - {"gate"} | {"up"}
+        return tags if self._has_gate or "gate" not in tags else tags - {"gate"} | {"up"}
+
+    def _within(self, number: Value) -> list[Quantity]:
+        """Return the quantities within the bounds of a number, in the order of `all`."""
+        first, last = bisect_left(self._numbers, ceil(number.low)), bisect_right(self._numbers, floor(number.high))
+        found = [quantity for size in self._numbers[first:last] for quantity in self._by_number[size]]
+        return sorted(found, key=self._place.__getitem__)
 
     def whole_model(self, number: Value) -> Quantity | None:
         """Return the whole model if the number of a total fits it, else None."""
@@ -141,10 +150,8 @@ class Quantities:
         layers = {True} if "one" in about else {False} if "all" in about else {True, False}
         found = [
             quantity
-            for quantity in self.all
-            if quantity.tags - KINDS == about - KINDS
-            and quantity.tags & {"bias", "scale", "shift"} == kinds
-            and quantity.one_layer in layers
+            for quantity in self._by_tags.get(about - KINDS, [])
+            if quantity.tags & {"bias", "scale", "shift"} == kinds and quantity.one_layer in layers
         ]
         largest = {quantity.one_layer: quantity for quantity in sorted(found, key=lambda found: found.parameters)}
         return min(largest.values(), key=lambda quantity: abs(log(quantity.parameters) - log(number)), default=None)
