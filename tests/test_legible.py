@@ -35,6 +35,7 @@ READS_WORDS = {
     "derivations/reader.py",
     "derivations/tokens.py",
     "derivations/markup.py",
+    "derivations/values.py",
     "derivations/browser_math.py",
     "report/derivation/number_spans.py",
 }
@@ -88,7 +89,7 @@ def test_every_character_that_is_printed_has_a_spelling_in_ascii() -> None:
 
 def test_the_sources_are_searched_for_what_they_print() -> None:
     assert "→" in _printed_by(SOURCES / "answers" / "compare" / "causes.py")
-    assert "·" in _printed_by(SOURCES / "core" / "notations.py")
+    assert "·" in _printed_by(SOURCES / "core" / "algebra" / "notations.py")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "cp437", "cp932"])
