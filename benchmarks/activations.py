@@ -21,8 +21,7 @@ import tallystick
 from tallystick.answers.memory.activations import logits, saved
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
-from kept import build, saved_bytes
-
+from autograd_memory import build, saved_bytes
 from runnable import EAGER_ONLY, SMALL, config_of
 
 NEAR, NEAR_ON_DEVICE = 0.02, 0.05

@@ -35,7 +35,7 @@ from tallystick.models import Decoder
 from tallystick.models.generation import generate
 from tallystick.models.layers.kernels import kernel_for
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from decoders import ours
 
 ROUNDS, PROMPT, TOKENS, RECOMPUTED, PRODUCTS = 7, 16, 96, 12, 10

@@ -29,9 +29,8 @@ from tallystick.answers.memory.activations import logits, saved
 from tallystick.presets import PRESETS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
-from kept import saved_bytes
-
 from activations import NEAR, NO_LOGITS
+from autograd_memory import saved_bytes
 
 MODELS = {"gpt2": 1024, "llama-2-7b": 4096, "llama-3-8b": 4096, "mixtral-8x7b": 4096, "deepseek-v3": 4096}
 QUANTITIES = {

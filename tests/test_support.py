@@ -1,9 +1,19 @@
-"""The tests themselves: none imports another, and what they share stands in tests/support."""
+"""The tests themselves: none imports another, and what they share stands in tests/support, where
+benchmarks find it too.
+"""
 
 import ast
+import importlib.util
 from pathlib import Path
 
+import pytest
+
+from repository import ROOT
+
 TESTS = Path(__file__).parent
+BENCHMARKS = ROOT / "benchmarks"
+# Of the extra `bench`, and nanoGPT's own module: not installed with the tests.
+PEERS = {"calflops", "hf_mem", "llm_analysis", "model", "torchinfo"}
 
 
 def imported(path: Path) -> set[str]:
@@ -22,3 +32,18 @@ def test_nothing_imports_from_a_test_file():
         for module in imported(path)
         if module.rpartition(".")[2].startswith("test_")
     } == set()
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_benchmark_imports_is_there(path: Path):
+    """No test runs them, so a helper that moves would leave them behind."""
+    text = path.read_text(encoding="utf-8")
+    own = (BENCHMARKS, TESTS / "support")
+    if '"tests"' in text:
+        assert '"tests" / "support"' in text
+    lacking = {
+        name
+        for name in {module.partition(".")[0] for module in imported(path)} - PEERS
+        if not any((folder / f"{name}.py").exists() for folder in own) and not importlib.util.find_spec(name)
+    }
+    assert not lacking
