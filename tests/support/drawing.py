@@ -7,13 +7,17 @@ model of full depth.
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, core, settings
 from hypothesis import strategies as st
+from hypothesis.internal import reflection
 from hypothesis.internal.conjecture import providers
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -39,6 +43,19 @@ EXAMPLES = os.environ.get("TALLYSTICK_EXAMPLES")
 # none.
 if EXAMPLES is None:
     providers._get_local_constants = lambda: providers._local_constants
+
+# For each case of a test hypothesis reads and digests the test's source twice, 2 ms each: once will
+# do, as the source is the same.
+_digest, _source = core.function_digest, cache(inspect.getsource)
+reflection._clean_source = cache(reflection._clean_source)
+
+
+def _digest_of_case(function: Any) -> bytes:
+    with patch.object(inspect, "getsource", _source):
+        return _digest(function)
+
+
+core.function_digest = _digest_of_case
 
 # Which types a slow test takes: the same in every run, unless another seed is set. Printed at the
 # end.
