@@ -101,7 +101,16 @@ def _ledger(preset, overrides):
 
 
 def plan(row):
-    """Return our plan of a row, from its command line."""
+    """Return our plan of a row, from its command line. Each row is planned once."""
+    if (row.engine, row.number) not in _plans:
+        _plans[row.engine, row.number] = _planned(row)
+    return _plans[row.engine, row.number]
+
+
+_plans = {}
+
+
+def _planned(row):
     line = pasted(shlex.split(row.command))
     if row.engine == "llama_cpp":  # the file's name ends with its type
         line.options["quantization"] = line.source.removesuffix(".gguf").rpartition("-")[2]
