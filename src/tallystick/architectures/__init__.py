@@ -35,10 +35,19 @@ def known() -> list[str]:
     return sorted([*files, *ALIASES, *TEACHING])
 
 
+_seen: set[str] = set()  # to list the folder takes a millisecond
+
+
+def _is_known(model_type: str) -> bool:
+    if model_type not in _seen:
+        _seen.update(known())
+    return model_type in _seen
+
+
 def find(model_type: str) -> Architecture | None:
     """Return the native family of a model type, or None if there is none."""
     if model_type not in REGISTRY:
-        if model_type not in known():  # check before importing: the string comes from a config file
+        if not _is_known(model_type):  # check before importing: the string comes from a config file
             return None
         if model_type in ALIASES:
             family = find(ALIASES[model_type].like)
