@@ -65,6 +65,7 @@ def begin(root, *arguments):
 
 
 def test_a_skeleton_counts_at_once(root, counted, capsys):
+    assert architectures.find("birch") is None
     assert begin(root, "birch") == 0
     assert counted(model_type="birch").total == 6_738_415_616  # Llama's default config
     assert counted(model_type="birch", hidden_size=64, num_attention_heads=4).architecture == "birch"
