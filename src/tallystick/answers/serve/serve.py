@@ -91,7 +91,7 @@ class _Plan:
         engine.release_of(asked.engine_version)
 
     def answer(self, asked: Options, *, speed: bool = True) -> Serve:
-        """Return the engine's plan for some options, with its speed or, in half the time, without."""
+        """Return the engine's plan for some options; without its speed, in half the time."""
         ledger, notes = self.ledger, [*self.ledger.notes, *self.notes(asked)]
         form, computed = weight_format(self.ledger, self.engine, asked)
         projector = 0
