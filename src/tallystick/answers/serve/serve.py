@@ -69,7 +69,9 @@ def serve(
     asked = Options(**options)
     plan = _Plan(ledger, ENGINES[engine], device, asked, draft)
     answer = plan.answer(asked)
-    return replace(answer, changes=tuple(changes(asked, answer, partial(plan.answer, speed=False)))) if advice else answer
+    if not advice:
+        return answer
+    return replace(answer, changes=tuple(changes(asked, answer, partial(plan.answer, speed=False))))
 
 
 class _Plan:
