@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import seed
@@ -20,3 +21,10 @@ def drawn_by_commit(examples: int) -> Callable[[Any], Any]:
     if EXAMPLES is not None:
         return chosen
     return lambda test: seed(int(measurements.digest(measurements.seed()), 16))(chosen(test))
+
+
+def one_by_commit(cases: Sequence[str]) -> list[str]:
+    """One of the cases, and others in other commits; all of them in a search after a change."""
+    if EXAMPLES is not None:
+        return list(cases)
+    return [random.Random(measurements.seed() + " ".join(cases)).choice(cases)]
