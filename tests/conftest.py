@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import measurements
+from chromium import launched
 from drawing import SEED
 from preloaded import PYTHON, Preloaded
 
@@ -108,6 +109,13 @@ class Skipping:
     def find_spec(self, name, path=None, target=None):
         if name in ("torch", "transformers"):
             pytest.skip(f"needs {name}", allow_module_level=True)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all pages."""
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from chromium import ABSENT, CHROMIUM, launched
+from chromium import ABSENT, CHROMIUM
 from tallystick.web.stories import STORIES
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
@@ -42,13 +42,12 @@ def address(site):
 
 
 @pytest.fixture(scope="module")
-def page(address):
-    with launched() as browser:
-        page = browser.new_page(viewport=DESK)
-        page.set_default_timeout(30_000)
-        playwright.expect.set_options(timeout=30_000)
-        yield page
-        page.close()
+def page(browser):
+    page = browser.new_page(viewport=DESK)
+    page.set_default_timeout(30_000)
+    playwright.expect.set_options(timeout=30_000)
+    yield page
+    page.close()
 
 
 def test_the_search_finds_the_page_that_answers_first(page, address):

@@ -1,4 +1,6 @@
-"""The explorer's page in its two forms, each set up once: of the command, and static."""
+"""The explorer's page in its two forms, each set up once: of the command, and static; and tabs that
+open it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import pytest
 
 import explorer
 from built_site import fresh_site
+from explorer_page import DESK, TOUCHED, Tab
 from tallystick.errors import BadInput
 from web_server import served
 
@@ -41,3 +44,83 @@ def hosted(static_folder):
     """The address of the static page on a plain web server."""
     with served(static_folder) as server:
         yield f"http://127.0.0.1:{server.server_port}/explore/"
+
+
+def pytest_generate_tests(metafunc):
+    if "answerer" in metafunc.fixturenames:
+        answerers = ["started"] if hasattr(metafunc.function, "page_alone") else ["started", "hosted"]
+        metafunc.parametrize("answerer", answerers, scope="module")
+
+
+@pytest.fixture(scope="module")
+def home(request, answerer):
+    """The page's address."""
+    return request.getfixturevalue(answerer)
+
+
+COUNTED = """
+window.written = 0;
+const replace = history.replaceState;
+history.replaceState = function (...words) { replace.apply(this, words); window.written += 1; };
+"""
+
+
+@pytest.fixture(scope="session")
+def tabs(browser):
+    """Takes a tab of a viewport and a scheme of colours, and takes it back. Each pair has one
+    context, in which the page keeps nothing from one test to the next.
+    """
+    contexts, free = {}, {}
+
+    def context(viewport, scheme):
+        key = viewport["width"], scheme
+        if key not in contexts:
+            touched = {"has_touch": True, "is_mobile": True} if viewport == TOUCHED else {}
+            contexts[key] = browser.new_context(
+                viewport=viewport,
+                color_scheme=scheme,
+                accept_downloads=True,
+                service_workers="block",  # one would hide requests from the tab
+                **touched,
+            )
+            contexts[key].set_default_timeout(15_000)
+            contexts[key].add_init_script(COUNTED)
+        return contexts[key]
+
+    def take(viewport, scheme):
+        waiting = free.setdefault((viewport["width"], scheme), [])
+        return waiting.pop() if waiting else Tab(context(viewport, scheme).new_page())
+
+    def give_back(tab, viewport, scheme):
+        free[viewport["width"], scheme].append(tab)
+
+    yield take, give_back
+    for one in contexts.values():
+        assert one.storage_state() == {"cookies": [], "origins": []}
+        one.close()
+
+
+@pytest.fixture
+def opened(tabs, home):
+    """Opens the page; at the end nothing was asked of anybody else, and nothing was complained
+    of.
+    """
+    take, give_back = tabs
+    taken = []
+
+    def open_page(fragment="", *, viewport=DESK, dark=False):
+        kind = viewport, "dark" if dark else "light"
+        tab = take(*kind)
+        taken.append((tab, kind))
+        return tab.open(home + fragment)
+
+    yield open_page
+    own = home.rsplit("/", 2)[0]
+    foreign, complaints = [], []
+    for tab, kind in taken:
+        asked, said = tab.leave()
+        foreign += [address for address in asked if not address.startswith((own, "blob:"))]
+        complaints += said
+        give_back(tab, *kind)
+    assert foreign == []
+    assert complaints == []

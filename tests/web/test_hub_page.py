@@ -11,7 +11,8 @@ import pytest
 
 import tallystick
 from checkpoints import gpt2_published, write_config, write_sharded
-from chromium import ABSENT, CHROMIUM, launched
+from chromium import ABSENT, CHROMIUM
+from explorer_page import total
 from hub_standin import TOKEN, commit_of, hub_standin
 from web_server import served
 
@@ -52,7 +53,7 @@ def hub(folder):
 
 
 @pytest.fixture(scope="module")
-def page(static_folder, hub, tmp_path_factory):
+def page(browser, static_folder, hub, tmp_path_factory):
     """The static page with the stand-in's addresses in place of the hub's."""
     root = tmp_path_factory.mktemp("site")
     copied = shutil.copytree(static_folder / "explore", root / "explore")
@@ -63,12 +64,13 @@ def page(static_folder, hub, tmp_path_factory):
     begin = json.loads((copied / "start.json").read_text(encoding="utf-8"))
     assert begin["hub"] == REAL
     (copied / "start.json").write_text(json.dumps({**begin, "hub": hub.addresses[0]}), encoding="utf-8")
-    with served(root) as server, launched() as browser:
+    with served(root) as server:
         page = browser.new_page(service_workers="block")
         page.set_default_timeout(30_000)
         page.goto(f"http://127.0.0.1:{server.server_port}/explore/")
         page.wait_for_selector("body[data-shown]")
         yield page
+        page.close()
 
 
 @contextmanager
@@ -83,10 +85,6 @@ def show(page, name):
     with settled(page):
         page.fill("#name", name)
         page.press("#name", "Enter")
-
-
-def total(page):
-    return int(re.search(r"([\d,]+) parameters", page.inner_text("#total"))[1].replace(",", ""))
 
 
 def test_a_repository_is_counted_from_the_headers_of_its_files(page, hub, folder):

@@ -3,7 +3,6 @@ numbers of this machine's Python, goes on without a network, and begins before P
 """
 
 import json
-import re
 import shutil
 
 import pytest
@@ -12,9 +11,10 @@ from hypothesis import strategies as st
 
 import explorer
 import tallystick
-from chromium import ABSENT, CHROMIUM, launched
+from chromium import ABSENT, CHROMIUM
 from configs import CONFIGS
 from drawing import drawn, some
+from explorer_page import total
 from tallystick.errors import BadInput
 from tallystick.presets import PRESETS
 from tallystick.web.answers import answers
@@ -23,16 +23,6 @@ from web_server import served
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
 pytestmark = pytest.mark.xdist_group("page")
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason=ABSENT)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as browser:
-        yield browser
-
-
-def total(page):
-    return int(re.search(r"([\d,]+) parameters", page.inner_text("#total"))[1].replace(",", ""))
 
 
 @in_browser
