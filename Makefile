@@ -1,4 +1,4 @@
-# make demo | test | test-fast | measure | matrix | coverage | test-web | lint | types | docs | site | outputs | tree | walkthroughs | bench | architecture | architectures | survival |
+# make demo | test | doctests | test-files | test-fast | measure | matrix | coverage | test-web | lint | types | docs | site | outputs | tree | walkthroughs | bench | architecture | architectures | survival |
 # experiment: each sets up what it needs in .venv first. PYTHON chooses
 # the interpreter.
 PYTHON ?= python3
@@ -9,16 +9,21 @@ PYTEST_WORKERS ?= auto
 # Modules are compiled once, not by each process that a test starts, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-fast measure matrix coverage test-web browser lint types docs site outputs tree walkthroughs bench architecture architectures survival experiment clean
+.PHONY: demo test doctests test-files test-fast measure matrix coverage test-web browser lint types docs site outputs tree walkthroughs bench architecture architectures survival experiment clean
 
 # torch and transformers for the live module, and none of what the tests need; of these only what it imports is compiled.
 demo: .venv/ready-for-demo
 	@$(BIN)/python examples/demo.py
 
+test: doctests test-files
+
+# One process, which can run while others lint and build.
+doctests: .venv/ready
+	$(BIN)/python -m pytest --doctest-modules src
+
 # A file's tests, and those of a group (loadgroup), run in one worker, whose torch keeps to one core, as there is a worker for each; the
 # site is the one of `make docs`, where that is fresh.
-test: .venv/ready
-	$(BIN)/python -m pytest --doctest-modules src
+test-files: .venv/ready
 	OMP_NUM_THREADS=1 SITE=site $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup
 
 # Without torch and transformers, which need not be installed: figures of theirs are the committed ones, and what needs more of them is
@@ -45,7 +50,7 @@ coverage: .venv/ready
 
 # The page of `tallystick explore` alone; `make test` has it too, where there is a Chromium.
 test-web: browser .venv/ready
-	$(BIN)/python -m pytest tests/web/test_explore_page.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
+	$(BIN)/python -m pytest $(wildcard tests/web/test_explore_page*.py) $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
 
 browser:
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
@@ -114,8 +119,9 @@ experiment: .venv/ready
 	$(BIN)/tallystick experiment tying --out .experiment
 	cp .experiment/tying.md .experiment/tying.svg docs/
 
+# Modules are compiled as they are first imported: pip would compile 16,000, most of which nothing here imports.
 .venv/ready: .venv/python
-	$(INSTALL) ".[test,lint]"
+	$(INSTALL) ".[test,lint]" --no-compile
 	@touch $@
 
 .venv/ready-for-fast: .venv/python

@@ -40,5 +40,5 @@ gc.collect()
 gc.freeze()  # what stays is not searched again
 gc.set_threshold(200_000)  # as in the worker process
 `);
-writeFileSync(join(folder, "snapshot"), gzipSync(python.makeMemorySnapshot(), { level: 9 }));
+writeFileSync(join(folder, "snapshot"), gzipSync(python.makeMemorySnapshot()));
 process.exit(0); // Pyodide keeps node running

@@ -1,7 +1,7 @@
 """The explorer's numbers are the command line's: of all presets, and of 200 drawn configs.
 
 Both are asked as they are used: a request of the page as JSON, and the command's words. What a
-browser shows is compared in ``test_explore_page.py`` and ``test_static_page.py``.
+browser shows is compared in ``test_explore_page*.py`` and ``test_static_page.py``.
 """
 
 import json
