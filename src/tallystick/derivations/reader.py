@@ -158,7 +158,8 @@ class _Reader(Values):
     def _shown(self, line: Line) -> None:
         """Define the variables whose sizes an equation shows: "C × 3C = 768 × 2304"."""
         for name, size in shown_sizes(line.plain):
-            if name not in self.known and (len(name) == 1 or "_" in name):
+            if (name not in self.known or name in self.shown) and (len(name) == 1 or "_" in name):
+                self.shown.add(name)
                 self._add(line, name, [Side(Number(Fraction(size)))], name=name)
 
     def _several(self, line: Line, match: re.Match[str]) -> None:

@@ -21,6 +21,7 @@ class Reading:
     def __init__(self, known: set[str], *, dots: bool) -> None:
         self.known = known
         self.dots = dots
+        self.shown: set[str] = set()  # names whose sizes only an equation shows
         self.heading = self.section = ""
         self.how: int | None = None  # index of the current table's column of products
         self.statements: list[Statement] = []

@@ -2,6 +2,8 @@
 
 >>> dict(shown_sizes("C * 4C = 768 * 3072 ≈ 2.36M"))
 {'C': 768}
+>>> dict(shown_sizes("4 * d_model^2 = 4 * 768^2"))
+{'d_model': 768}
 """
 
 from __future__ import annotations
@@ -9,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_FACTOR = r"\d{0,2}[A-Za-z](?:\w{0,20})"
-_NUMBER = r"\d[\d,_]{0,12}"
+_POWER = r"(?:\^\(?\d\)?)?"
+_FACTOR = rf"(?:\d{{0,2}}[A-Za-z](?:\w{{0,20}})|\d{{1,4}}){_POWER}"
+_NUMBER = rf"\d[\d,_]{{0,12}}{_POWER}"
 _SHOWN = re.compile(
     rf"(?<![\w*+/^().-])(?<![*+/^-]\s)({_FACTOR}(?:\s*\*\s*{_FACTOR})+)\s*=\s*({_NUMBER}(?:\s*\*\s*{_NUMBER})+)(?![\w.])"
 )
 _TIMES = re.compile(r"\s*\*\s*")
-_COUNTED = re.compile(r"(\d*)(\w+)")
+_COUNTED = re.compile(r"(\d*)([A-Za-z]\w*)")
 
 
 def shown_sizes(text: str) -> Iterator[tuple[str, int]]:
@@ -28,9 +31,17 @@ def shown_sizes(text: str) -> Iterator[tuple[str, int]]:
         names, numbers = (_TIMES.split(side) for side in match.groups())
         found: dict[str, int] = {}
         for one, number in zip(names, numbers, strict=False) if len(names) == len(numbers) else ():
-            counted = _COUNTED.fullmatch(one)
-            size, rest = divmod(int(re.sub(r"\D", "", number)), int(counted[1] or 1)) if counted else (0, 1)
-            if counted is None or rest or found.setdefault(counted[2], size) != size:
+            (name, power), (digits, same) = _parts(one), _parts(number)
+            counted = _COUNTED.fullmatch(name)
+            size, rest = divmod(int(re.sub(r"\D", "", digits)), int((counted and counted[1]) or 1))
+            shows = counted is None and name == digits  # a number on both sides shows nothing
+            if power != same or rest or not (shows or (counted and found.setdefault(counted[2], size) == size)):
                 break
         else:
             yield from found.items()
+
+
+def _parts(factor: str) -> tuple[str, str]:
+    """Return a factor without its power, and the power."""
+    base, _, power = factor.partition("^")
+    return base, power.strip("()")
