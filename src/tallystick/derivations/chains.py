@@ -72,7 +72,8 @@ class Chains(Reading):
             about = following > cut + 2 and pieces[cut + 1].text.lower() in ABOUT  # "= about 38.6M"
             loose = about or pieces[cut].text in ("≈", "~", "~=")
             segment = pieces[cut + 1 + about : following]
-            found, plus = self._first(segment, last=following == len(pieces))
+            setting = following < len(pieces) and _is_setting(segment, pieces[following])
+            found, plus = self._first(segment[: len(segment) - setting], last=following == len(pieces))
             late = suffix(segment, self.known) if found is None and following < len(pieces) else None
             # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
             if late is not None and isinstance(late[0], Operation):
@@ -83,6 +84,7 @@ class Chains(Reading):
                 read = segment[: found[1]]
                 end = found[1] if following < len(pieces) else numbers_end(read)
                 sure = is_sure(segment, 0, end, self.known) and not goes_on(segment, found[1])
+                sure = sure and pieces[cut].text != "=="  # code compares; it computes nothing
                 # "6 × 3.2M = 20.2M + words" states its product; "124M = 85M + words" lacks a term.
                 sure = sure and not (plus and not any(isinstance(one.expression, Operation) for one in begin.sides))
                 side = Side(found[0], loose, sure, unit_of(segment[: found[1] + 2]))
@@ -195,6 +197,13 @@ class Chains(Reading):
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
         words = words if LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+
+
+def _is_setting(segment: Sequence[Token], relation: Token) -> bool:
+    """Return whether the last word is a setting's name, as in a log: "RANK=0 STAGE=0 LAYERS=14"."""
+    if len(segment) < 2 or segment[-1].kind != "word" or len(segment[-1].text) == 1:
+        return False
+    return segment[-1].end == relation.start and segment[-2].kind in ("number", "close")
 
 
 def _is_count(pieces: Sequence[Token], start: int) -> bool:

@@ -72,6 +72,15 @@ _FUNCTIONS = frozenset(
         "max",
         "mod",
         "softmax",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "sigmoid",
+        "relu",
+        "abs",
+        "pow",
+        "@",  # of matrices
     ]
 )
 

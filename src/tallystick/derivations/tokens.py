@@ -24,7 +24,7 @@ _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2*
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
 _GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
 _COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mrd|juta|тыс|млн|млрд)))"  # 38,6M
-_PLAIN = r"\d+(?:\.\d+)?|\.\d+"
+_PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBG])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?)"
@@ -35,6 +35,7 @@ _SUFFIX = re.compile(
 # 约等于110M: in scripts without blanks a number begins at its first digit
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=\d)|\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
 _HYPHENED = re.compile(r"(?:[-/][^\W_]\w*)+")
+_HEXADECIMAL = re.compile(r"0[xX][0-9A-Fa-f]+(?![\d.,×*])")  # an address or a size in a log
 _TIMES = re.compile(r"[xX](?=\s*[\d(\[{]|\s+\w)")
 _NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
 _RELATION = re.compile(r"[:=]?=|≈|~=?")
@@ -95,7 +96,9 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
         if line[position].isspace():
             position += 1
             continue
-        if match := _NUMBER[dots].match(line, position):
+        if match := _HEXADECIMAL.match(line, position):
+            found.append(Token("stop", match[0], position, match.end()))
+        elif match := _NUMBER[dots].match(line, position):
             number = _number(line, match, known, dots=dots)
             joined = _compound(found[-1], number) if found else None
             found[-1:] = [joined] if joined else [*found[-1:], number]

@@ -10,7 +10,7 @@ from tallystick.derivations.arithmetic import Expression, Name, Number, Operatio
 from tallystick.derivations.chains import ABOUT, LETTER, MOST_COUNTED, Chains, numbers_end
 from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import computes
+from tallystick.derivations.phrases import computes, is_sure
 from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
 from tallystick.derivations.tokens import Token
@@ -25,6 +25,7 @@ _SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
+_RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
 _PLUS = frozenset(["plus", "più", "más", "mais", "and", "und", "et", "плюс", "ещё", "加", "加上"])
 _WORD = re.compile(r"[^\W\d_]{3}")
 _SUM_IN_LABEL = re.compile(r"\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*\+[^()+]*\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*$")
@@ -175,7 +176,11 @@ class Values(Chains):
 
     def _whole(self, cell: str) -> Expression | None:
         """Return the expression if a cell is nothing but arithmetic, else None."""
+        if _RANGE.fullmatch(cell):
+            return None  # "30-50%", "2024-12"
         pieces = self._tokens(cell.lstrip("≈~ "))
+        if any(piece.kind == "operator" for piece in pieces) and not is_sure(pieces, 0, len(pieces), self.known):
+            return None  # "1 x A100 80GB"
         if len(pieces) > 2 and pieces[1].kind == "open" and pieces[-1].kind == "close" and alone_in(pieces):
             return pieces[0].number  # "126,700,032 (~126.70M)"
         found = prefix(pieces, self.known)

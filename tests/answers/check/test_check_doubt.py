@@ -252,3 +252,26 @@ def test_a_right_column_is_not_called_wrong(name):
 def test_a_norm_is_named_by_its_words(line, what):
     (equation,) = tallystick.check(line, against="gpt2").equations
     assert equation.matches == what
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| Caching | 30-50% | 1 |\n| Cards | 2024-12 | 4K |\n| Routing | 0.2-0.5 | 0.9 |\n",
+        "| BLOOM | 2022 | 46 + 13 | languages |\n| SDXL | 2023 | 128 × 128 × 4 | latent |\n",
+        "| Full | 14GB | 1 x A100 80GB |\n",
+        "if step % 20 == 0 or step == 99:\n",
+        "steps = 40\nrun(steps=40)\nRANK=0 STAGE=0 LAYERS=14\nRANK=1 STAGE=0 LAYERS=14\n",
+        "Workgroup size:   1024(0x400)\n",
+        "a = 3\nb = 5\nIf a·b + a = 0 or 2·a = b, then it holds.\n",
+        "(128 × 784) @ (784 × 1) = (128 × 1)\n",
+        "With I=128, J=64, K=128: 128 × 64 = 8,192.\n",
+        "Combinations: 1024^8 ≈ 10^24\n",
+        "Hosts: 16 × 20 × 28 / 2 × 2 = 2,240\n",
+        "Sent: 524,288 × 7168 × 2 / 1024³ = 7.00 GB\nActivations: 2 × 7 × 2^30 / 2^30 = 14 GiB\n",
+        "Speed: 1830 × 10^6 × 512 × 2 × 528 / 10^12 = 989.43 TFLOPS\n",
+    ],
+)
+def test_pages_around_a_count_are_not_accused(text):
+    answer = tallystick.check(f"{text}Embedding: 100 × 768 = 76,800\n")
+    assert [equation.text for equation in answer.equations if not equation.correct] == []

@@ -310,3 +310,9 @@ def test_equal_numbers_are_each_found_once():
 @pytest.mark.parametrize("text", ["9" * 5_000, "1," * 5_000, "1 " * 5_000 + "= 1", "{,}" * 5_000])
 def test_no_text_takes_long(text):
     spotted(text, [1, 9, 11])
+
+
+def test_a_product_of_powers_shows_its_size():
+    text = "MHA: 4 × d_model² = 4 × 768² = 2.36M\nGQA: d_model² + 2 × (d_model × d_model/4) + d_model² = 1.77M\n"
+    wrong = [equation.should_be for equation in tallystick.check(text).equations if not equation.correct]
+    assert wrong == [1_474_560]

@@ -45,6 +45,9 @@ from tallystick.derivations.statements import (
     Unread,
 )
 
+NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor
+
+_RELATION = re.compile(r"[=≈]")
 _VARIABLES = re.compile(r"\b[^\W\d_]\b|\b\w+_\w+\b|\(.*?\)")  # names of sizes: vocab_size, V
 
 
@@ -150,7 +153,16 @@ class Judge:
             return "divides bytes or operations: their units are not followed"
         if "|" in statement.plain and self._is_several(left, right, asides):
             return "states a multiple of its product, as of all layers"
+        if "|" in statement.plain and not _RELATION.search(statement.plain) and self._are_apart(left, right, asides):
+            return "has columns that may count different things"
         return self.readings.doubt(left, right, asides=asides)
+
+    def _are_apart(self, left: Side, right: Side, asides: bool) -> bool:
+        """Return whether a row has a range, "30-50", or a number far from its product."""
+        low, high = sorted(abs(self.readings.value(side.expression, asides).exact) for side in (left, right))
+        lettered = isinstance(right.expression, Number) and right.expression.rounded
+        ranges = isinstance(left.expression, Operation) and set(left.expression.symbols) <= {"-", "/"}
+        return (ranges and low < LEAST_REFERENCE) or (high > NEAR_ROW * low and not lettered)
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a row has the product of one layer and the number of several."""

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.mistyped import has_slip
+from tallystick.answers.check.unlike import unlike
 from tallystick.derivations.arithmetic import (
     ASIDES,
     Expression,
@@ -33,12 +34,12 @@ LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 BILLION = 10**9
+_MEASURED = ("bytes", "operations", "multiplications")
+_UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
 BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that means MiB
 
 FRACTIONS = tuple(1 / shift for shift in SHIFTS[:3])  # of a second: ms, µs, ns
-
-_CONVERTED = ("bytes", "operations", "multiplications")
 
 Sides: TypeAlias = "Sequence[Side]"
 
@@ -86,7 +87,8 @@ class Readings:
             others.append([_with(sides[0], goes_on), *sides[1:]])
         if symbolic(sides[0].expression) and len(sides) > 2:
             others.append(sides[1:])  # the formula's variables may differ from its numbers
-        others += [[_with(side, _in_bytes(side.expression)) for side in sides], self._shifted(sides)]
+        others += [[_with(side, _in_unit(side, unit)) for side in sides] for unit in _UNITS]
+        others += [[_with(side, _below(side.expression)) for side in sides], self._shifted(sides)]
         return next((one for one in others if not self.wrong(one)), sides)
 
     def _shifted(self, sides: Sides) -> Sides:
@@ -185,12 +187,15 @@ class Readings:
             if isinstance(right.expression, Number) and isinstance(left.expression, Operation) and has_slip(*values):
                 return ""
             return "has words or a function among its numbers"
-        if why := _unlike(left, right):
-            return why
         low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         ratio = high / low if low else 0
         numbers = not any(True for _ in names_in(left.expression))
+        why = unlike(left, right)
+        if not numbers and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
+            why = why or "relates sizes, and counts nothing"
+        if why:
+            return why
         if numbers and self._has_wrong_unit(left.expression, right, asides):
             return ""
         if numbers and (high < LEAST_FAR or (computed and ratio <= FAR_APART)):
@@ -222,11 +227,26 @@ def _with(side: Side, expression: Expression) -> Side:
     return side._replace(expression=expression)
 
 
-def _in_bytes(side: Expression) -> Expression:
-    """Return a number of billions as a number of bytes: 48 B."""
-    if not isinstance(side, Number) or side.unit != BILLION:
+def _in_unit(side: Side, unit: int) -> Expression:
+    """Return a number in its unit: 14 for "2 × 7 × 2^30 / 2^30 = 14 GiB", 48 for "48 B"."""
+    number = side.expression
+    if not isinstance(number, Number) or not number.rounded or (side.unit not in _MEASURED and unit != BILLION):
+        return number
+    return Number(number.value / unit, number.unit / unit)
+
+
+def _below(side: Expression) -> Expression:
+    """Return a product with all factors after a slash below it: "16 × 20 / 2 × 2 = 80"."""
+    if not (isinstance(side, Operation) and "/" in side.symbols and "*" in side.symbols):
         return side
-    return Number(side.value / BILLION)
+    cut = side.symbols.index("/") + 1
+    above, below = side.parts[:cut], side.parts[cut:]
+    parts = (_product(part) for part in (above, below))
+    return Operation(("/",), tuple(parts))
+
+
+def _product(parts: tuple[Expression, ...]) -> Expression:
+    return Operation(("*",) * (len(parts) - 1), parts) if len(parts) > 1 else parts[0]
 
 
 def _may_lack(side: Expression) -> bool:
@@ -264,24 +284,6 @@ def names_in(expression: Expression) -> Iterator[str]:
 
 def _first_addend(side: Expression) -> Expression:
     return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "+" else side
-
-
-def _unlike(left: Side, right: Side) -> str:
-    """Return why two sides count different things, or "" if they may be equal."""
-    if right.unit in _CONVERTED and left.unit != right.unit and isinstance(left.expression, Name | Number):
-        return "gives parameters in another unit"  # "one expert (of one layer) = 352 MB"
-    if right.unit == "seconds":
-        return "gives a time: its unit is not followed"
-    shapes = _shapes(left.expression, right.expression)
-    return "multiplies matrices: these are their shapes" if shapes else ""
-
-
-def _shapes(left: Expression, right: Expression) -> bool:
-    """Return whether the sides are shapes of a product: "(512 × 64) × (64 × 512) = 512 × 512"."""
-    if not (isinstance(left, Operation) and set(left.symbols) == {"*"} and isinstance(right, Operation)):
-        return False
-    pairs = [part.parts for part in (*left.parts, right) if isinstance(part, Operation) and part.symbols == ("*",)]
-    return len(pairs) == len(left.parts) + 1 > 2 and (pairs[0][0], pairs[-2][1]) == pairs[-1]
 
 
 def _first_factor(side: Expression) -> Expression:
