@@ -33,7 +33,7 @@ _SIGN = re.compile(r"(?://|#+)\s*[^\W\d]")  # begins a comment or heading; "# = 
 _TOKEN = re.compile(r"\s*(?:[*/+=≈]|[KMBT]|\d[\d,.]*[KMB]?)\s*")
 _TOKENS = re.compile(r"\s*\d[\d,.]*(?:\s*[*/+=≈^KMBT]|\s\s*\d[\d,.]*)*\s*")
 # A sum of displayed mathematics, one addend a line: "(784 × 512 + 512)", "+", "(512 × 256 + 256)"
-_LONE_SIGN = re.compile(r"\s*[+*]\s*")
+_SIGNS = ("+", "*", "×", r"\times", r"\cdot")
 _ARITHMETIC = re.compile(r"\s*\(*\d[\d\s().,+*/^-]*")
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
@@ -100,7 +100,7 @@ def _belongs(held: Line, line: Line) -> bool:
     relates, counts = RELATION.search(held.plain) is not None, re.search(r"\d", held.plain) is not None
     is_open = counts and held.plain.count("(") > held.plain.count(")")
     totals = _ENDS_IN_TOTAL.search(held.plain) and _NUMBER.match(line.plain)
-    lone = _LONE_SIGN.fullmatch(line.plain) and _ARITHMETIC.fullmatch(held.plain)
+    lone = line.text in _SIGNS and _ARITHMETIC.fullmatch(held.plain)
     if totals or is_open or lone or ((counts or relates) and _GOES_ON.search(held.plain)):
         return not _TIMES.search(held.plain) or line.plain.lstrip()[0] in "(0123456789"
     own = (_OWN_RESULT, _OWN_LABEL if relates else _OWN_TIMES, _OWN_NUMBERS)

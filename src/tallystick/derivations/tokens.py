@@ -96,7 +96,7 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
         if line[position].isspace():
             position += 1
             continue
-        if match := _HEXADECIMAL.match(line, position):
+        if line[position] == "0" and (match := _HEXADECIMAL.match(line, position)):
             found.append(Token("stop", match[0], position, match.end()))
         elif match := _NUMBER[dots].match(line, position):
             number = _number(line, match, known, dots=dots)

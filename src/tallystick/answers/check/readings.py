@@ -87,8 +87,11 @@ class Readings:
             others.append([_with(sides[0], goes_on), *sides[1:]])
         if symbolic(sides[0].expression) and len(sides) > 2:
             others.append(sides[1:])  # the formula's variables may differ from its numbers
-        others += [[_with(side, _in_unit(side, unit)) for side in sides] for unit in _UNITS]
-        others += [[_with(side, _below(side.expression)) for side in sides], self._shifted(sides)]
+        if isinstance(last, Number) and last.rounded:
+            others += [[_with(side, _in_unit(side, unit)) for side in sides] for unit in _UNITS]
+        if any(isinstance(side.expression, Operation) and "/" in side.expression.symbols for side in sides):
+            others.append([_with(side, _below(side.expression)) for side in sides])
+        others.append(self._shifted(sides))
         return next((one for one in others if not self.wrong(one)), sides)
 
     def _shifted(self, sides: Sides) -> Sides:
