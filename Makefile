@@ -29,7 +29,7 @@ test-files: .venv/ready
 # Without torch and transformers, which need not be installed: figures of theirs are the committed ones, and what needs more of them is
 # skipped. This is what runs on each system and Python in CI, and from an unpacked sdist.
 test-fast: .venv/ready-for-fast
-	$(BIN)/python -m pytest --without-torch @tests/fast.txt
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup --without-torch @tests/fast.txt
 
 # What torch and transformers say of the tests' configs, measured and written to tests/measured: after an upgrade of these, a change of
 # what measures or of what is drawn. Of a file that any of these tests asks nothing but what they ask remains.

@@ -28,6 +28,9 @@ def pytest_collection():
         gc.freeze()
 
 
+loaded = []  # what a run without torch may not import, in this process or a worker
+
+
 def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"TALLYSTICK_SEED={SEED} says which types the slow tests took")
     for line in measurements.summary(measurements.taken):
@@ -36,7 +39,10 @@ def pytest_terminal_summary(terminalreporter):
 
 def pytest_sessionfinish(session):
     """A worker hands on what it measured; the one process that all runs in writes it."""
-    if session.config.getoption("--without-torch") and {"torch", "transformers"} & set(sys.modules):
+    loaded.extend({"torch", "transformers"} & set(sys.modules))
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["loaded"] = loaded
+    elif session.config.getoption("--without-torch") and loaded:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         raise AssertionError("torch was imported, though the run is one without it")
     if hasattr(session.config, "workeroutput"):
@@ -58,6 +64,7 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_testnodedown(node):
     counts, new = node.workeroutput.get("measured", ((), {})) if hasattr(node, "workeroutput") else ((), {})
     measurements.add(counts, new)
+    loaded.extend(getattr(node, "workeroutput", {}).get("loaded", ()))
 
 
 @pytest.fixture
