@@ -39,6 +39,7 @@ _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
 _ENDS_IN_TOTAL = re.compile(r"\w[.;,)]?\s+total:\s*$", re.IGNORECASE)  # of a sentence that the next line completes
 _NUMBER = re.compile(r"\s*\d[\d,.' ]*\d")
+_PRODUCT = re.compile(r"\s*\d[\d,.]*(?:\s*\*\s*\d[\d,.]*)+\s*")  # "7168 × 256" alone on its line
 _QUOTE = re.compile(r"[\"'`]")
 
 
@@ -66,7 +67,7 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
     for line in lines:
         if held is not None and line.text and not line.plain.strip():
             continue  # markup alone, such as $$
-        if held is not None and blank is None and not line.text and RELATION.search(held.plain):
+        if held is not None and blank is None and not line.text and _may_go_on(held):
             blank = line
             continue
         if held is not None and blank is not None and not _RESULT.match(line.plain):
@@ -85,6 +86,11 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
         yield held
     if blank is not None:
         yield blank
+
+
+def _may_go_on(held: Line) -> bool:
+    """Return whether a blank line may separate an equation from its next relation."""
+    return RELATION.search(held.plain) is not None or _PRODUCT.fullmatch(held.plain) is not None
 
 
 def _belongs(held: Line, line: Line) -> bool:

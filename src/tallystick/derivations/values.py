@@ -48,6 +48,8 @@ class Values(Chains):
         if _KEY.fullmatch(words) and not TOTAL.search(words):
             return  # an entry of a config
         columns = _COLUMNS.fullmatch(text) if not colon and len(text) <= LONGEST_ROW else None
+        if colon and "  " in rest.strip() and len(text) <= LONGEST_ROW and alone_in(self._tokens(rest)) is None:
+            columns = _COLUMNS.fullmatch(text)  # "Step 2: embeddings    39,383,808"
         if columns:
             words, rest = columns["label"], columns["value"]
         value, *behind = _CELLS.split(rest.strip()) if columns else [rest]

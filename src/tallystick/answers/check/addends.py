@@ -20,9 +20,9 @@ class Addends:
     def __init__(self) -> None:
         self.claims: list[Claim | None] = []  # None for a statement without a value
         self.place = 0  # index of the current statement
-        self._free: dict[int, None] = {}  # free statements before `_seen`, the first first
+        self.kind = ""  # what the current statement counts: it adds statements of its kind
+        self._free: dict[str, _Free] = {}  # before `_seen`, by kind
         self._seen = 0
-        self._whole = _NONE  # sum of the free statements
 
     def at(self, place: int) -> Claim:
         """Return the claim of a statement that has a value."""
@@ -35,33 +35,36 @@ class Addends:
         for place in places:
             if (claim := self.claims[place]) is not None:
                 claim.users.append(self.place)
-                self._drop(place)
+                if claim.kind in self._free:
+                    self._free[claim.kind].drop(place, claim)
 
-    def free(self) -> list[int]:
-        """Return the last `MOST_SUMMED` statements that no statement uses, the last first."""
+    def free(self, kind: str | None = None) -> list[int]:
+        """Return the last `MOST_SUMMED` statements that no statement uses, the last first.
+
+        Args:
+            kind: what they count; None for what the current statement counts.
+        """
         for place in range(self._seen, self.place):
-            if self._is_free(place):
-                self._free[place] = None
-                self._whole = self._whole.plus(self.at(place).written)
+            if (claim := self.claims[place]) is not None and claim.adds and not claim.users:
+                self._free.setdefault(claim.kind, _Free()).put(place, claim)
         self._seen = self.place
-        while self._free and (first := next(iter(self._free))) < self.place - MOST_SUMMED:
-            self._drop(first)
-        return list(reversed(self._free))
-
-    def _drop(self, place: int) -> None:
-        if place in self._free:
-            del self._free[place]
-            self._whole = self._whole.less(self.at(place).written)
-
-    def _is_free(self, place: int) -> bool:
-        claim = self.claims[place]
-        return claim is not None and claim.adds and not claim.users
+        if (free := self._free.get(self.kind if kind is None else kind)) is None:
+            return []
+        while free.places and (first := next(iter(free.places))) < self.place - MOST_SUMMED:
+            free.drop(first, self.at(first))
+        return list(reversed(free.places))
 
     def summed(self, value: Value) -> list[int]:
-        """Return the last free statements, two or more, whose sum is the value, or []."""
+        """Return the last free statements, two or more, whose sum is the value, or [].
+
+        "Per layer: 404M FLOPs" may add lines that do not name FLOPs.
+        """
+        return self._summed(value, self.free()) or (self._summed(value, self.free("")) if self.kind else [])
+
+    def _summed(self, value: Value, free: Sequence[int]) -> list[int]:
         found: list[int] = []
         sums, true = exactly(0), Fraction(0)
-        for place in self.free():
+        for place in free:
             claim = self.at(place)
             sums, true = sums.plus(claim.written), true + claim.true
             found.append(place)
@@ -77,13 +80,30 @@ class Addends:
 
     def sum(self, places: Sequence[int]) -> Value:
         """Return the sum of some statements, as written."""
-        if self._free.keys() == frozenset(places):
-            return self._whole  # a lone total of all lines so far, without adding them again
+        if (free := self._free.get(self.kind)) is not None and free.places.keys() == frozenset(places):
+            return free.sum  # a lone total of all lines so far, without adding them again
         return Value(*map(_added, zip(*(self.at(place).written for place in places), strict=True))) if places else _NONE
 
     def terms(self, places: Sequence[int]) -> list[Term]:
         """Return the terms of some statements."""
         return [term for place in places if (term := self.at(place).term) is not None]
+
+
+class _Free:
+    """Statements of one kind that no statement uses, the first first, and their sum."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, None] = {}
+        self.sum = _NONE
+
+    def put(self, place: int, claim: Claim) -> None:
+        self.places[place] = None
+        self.sum = self.sum.plus(claim.written)
+
+    def drop(self, place: int, claim: Claim) -> None:
+        if place in self.places:
+            del self.places[place]
+            self.sum = self.sum.less(claim.written)
 
 
 def _added(numbers: Sequence[Fraction]) -> Fraction:

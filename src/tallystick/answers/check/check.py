@@ -96,6 +96,7 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
             raise BadInput(f"{derivation.source}, line {statement.line}: {error}", code=error.code) from None
         except BadInput as error:
             judge.refuse(place, str(error))
+    judge.close(len(derivation.statements))
     if judge.refused and not judge.equations:
         raise BadInput(f"{derivation.source}, line {judge.refused[0][0]}: {judge.refused[0][1]}", code="too-large")
     return _answer(judge, ledger)
@@ -139,7 +140,7 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     return Check(
         source=judge.derivation.source,
         against=None if ledger is None else ledger.source,
-        equations=tuple(judge.equations),
+        equations=tuple(sorted(judge.equations, key=lambda equation: equation.line)),
         omissions=missing,
         total_line=None if place is None else statements[place].line,
         total_claimed=None if claim is None else as_number(claim.stated),

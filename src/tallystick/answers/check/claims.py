@@ -15,7 +15,7 @@ from tallystick.derivations.statements import SIZE, TOTAL, Statement
 _ADAPTERS = re.compile(r"(?<![^\W_])(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])", re.IGNORECASE)
 _MEASURES = re.compile(
     r"\b(?:bytes?|memory|v?ram|[kmgtp]?(?:flops?|macs?)|cache|gradients?|optimi[sz]er|activations?|seconds|[mnµμ]s|tok(?:en)?s?/s|gpus?)\b"
-    r"|(?<![^\W\d_])[KMG]i?B\b",
+    r"|(?<![^\W\d_])[KMG]i?B\b|(?<![^\W_])[kmgtp]?(?:flops?|macs?)(?![^\W_])",  # also FLOPs_attention
     re.IGNORECASE,
 )
 
@@ -72,6 +72,7 @@ class Claim:
     carried: Fraction = Fraction(0)  # excess due to errors of earlier lines
     written: Value = _UNREAD  # its number, with the bounds of its rounding
     adds: bool = False  # whether it may be an addend of a later sum
+    kind: str = ""  # what it counts, as `kind_of` says
 
     @property
     def is_rounded(self) -> bool:
@@ -82,6 +83,11 @@ class Claim:
     def error(self) -> Fraction:
         """Excess due to arithmetic errors, its own and earlier ones."""
         return self.carried if self.right else self.stated - self.true
+
+    @property
+    def meant(self) -> Fraction:
+        """Its value as written, or the corrected value of a wrong equation."""
+        return self.stated if self.right else self.true
 
     @property
     def used(self) -> bool:
@@ -114,6 +120,11 @@ def _is_n(statement: Statement) -> bool:
 def measures(statement: Statement) -> bool:
     """Return whether a statement is about bytes, operations or adapters, not the model."""
     return is_in_bytes(statement) or is_of_adapters(statement)
+
+
+def kind_of(statement: Statement) -> str:
+    """Return what a statement counts: "adapters", "measured" for bytes and operations, or ""."""
+    return "adapters" if is_of_adapters(statement) else "measured" if is_in_bytes(statement) else ""
 
 
 def is_in_bytes(statement: Statement) -> bool:

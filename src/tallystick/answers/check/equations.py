@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from tallystick.answers.check.addends import Addends
+from tallystick.answers.check.branches import closed
 from tallystick.answers.check.claims import (
     Claim,
     Equation,
@@ -15,10 +16,12 @@ from tallystick.answers.check.claims import (
     counts_no_parameters,
     is_total,
     is_whole,
+    kind_of,
     measures,
 )
 from tallystick.answers.check.implied import TIMES_LABEL, Implied, Sum, begins_line, is_only
 from tallystick.answers.check.labels import layers_of, tags_of
+from tallystick.answers.check.mistyped import is_mistyped
 from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
@@ -64,6 +67,7 @@ class Judge:
         self.implied = Implied(derivation, self.so_far, quantities)
         self.references = References(derivation, self.so_far, self.variables)
         self.equations: list[Equation] = []
+        self.judged: set[int] = set()  # lines of the equations
         self.unread = list(derivation.unread)
         self.refused: list[tuple[int, str]] = []
         self.matched: set[Quantity | None] = set()
@@ -72,9 +76,10 @@ class Judge:
 
     def read(self, place: int) -> None:
         """Judge a statement, and record its claim."""
-        self.so_far.place = place
-        self.readings.forget()
+        self.close(place)
         statement = self.derivation.statements[place]
+        self.so_far.place, self.so_far.kind = place, kind_of(statement)
+        self.readings.forget()
         before = self.claims[-1] if self.claims else None
         valued = [side for side in statement.sides if self.variables.has_value(side)]
         self.unread += [Unread(statement.line, statement.text)] * (len(statement.sides) - len(valued))
@@ -89,6 +94,20 @@ class Judge:
             self.claims[place:] = [None]
             self.unread.append(Unread(statement.line, statement.text))
 
+    def close(self, place: int) -> None:
+        """Judge the numbers whose branches end before a statement by the sums of the branches."""
+        for parent, places, drawn in closed(self.derivation, self.claims, place):
+            statement, claim = self.derivation.statements[parent], self.so_far.at(parent)
+            sums = self.so_far.sum(places)
+            fits = sums.meets(claim.written)
+            known = claim.expression is not None or (self.quantities is not None and self.quantities.of(claim.stated))
+            if (drawn and fits) or (is_mistyped(claim, sums, judged=False) and not known):
+                self.so_far.place, self.so_far.kind = parent, claim.kind
+                if fits and self._is_judged(statement):
+                    self.so_far.use(*places)
+                else:
+                    self._sum_of(statement, claim, Sum(places, sums, fits))
+
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
         asides = self.readings.asides(sides)
         pairs = [(left, right, self.readings.agree(left, right, asides=asides)) for left, right in pairwise(sides)]
@@ -100,7 +119,7 @@ class Judge:
         claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
         claim.defines = bool(statement.name) and claim.expression is None
         claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
-        claim.adds = not claim.defines and claim.stated.denominator == 1 and not measures(statement)
+        claim.adds, claim.kind = not claim.defines and claim.stated.denominator == 1, self.so_far.kind
         self.claims.append(claim)
         claim.term = self._term(claim, statement)
         self.references.use_small(claim)
@@ -202,6 +221,7 @@ class Judge:
         computed = isinstance(right, Operation) and isinstance(left, Number)  # "38,597,376 = 50257 × 768"
         mistyped = isinstance(left, Operation) and claim.true == other
         right_one = other if computed or mistyped else one
+        self.judged.add(statement.line)
         self.equations.append(
             Equation(
                 statement.line,
@@ -314,7 +334,7 @@ class Judge:
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
 
     def _is_judged(self, statement: Statement) -> bool:
-        return bool(self.equations) and self.equations[-1].line == statement.line
+        return statement.line in self.judged
 
     def _alone(self, statement: Statement, claim: Claim) -> None:
         """Record a lone labelled number as right if the model has that number for the label."""

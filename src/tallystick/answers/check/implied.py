@@ -73,7 +73,7 @@ class Implied:
         if len(above) == 2 and claim.stated < LEAST_PAIR and not judged:
             above = []
         fits = bool(above)
-        above = above or self._meant(statement, judged=judged)
+        above = above or ([] if claim.kind else self._meant(statement, judged=judged))
         sums = self.so_far.sum(above)
         near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
         if "one" in tags_of(statement.label) or self._has_more(above):

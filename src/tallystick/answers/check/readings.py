@@ -92,7 +92,14 @@ class Readings:
         if any(isinstance(side.expression, Operation) and "/" in side.expression.symbols for side in sides):
             others.append([_with(side, _below(side.expression)) for side in sides])
         others.append(self._shifted(sides))
-        return next((one for one in others if not self.wrong(one)), sides)
+        found = next((one for one in others if not self.wrong(one)), None)
+        # "48 × 40.96 + 2 × 80.41 = 2.12B" is in millions, and cut.
+        return found or next((one for one in (sides, *others) if self._nearly(one)), sides)
+
+    def _nearly(self, sides: Sides) -> bool:
+        """Return whether neighbouring sides differ by little, or not at all."""
+        values = [self.value(side.expression, asides=False).exact for side in sides]
+        return all(abs(one - other) <= LITTLE * abs(one) for one, other in pairwise(values))
 
     def _shifted(self, sides: Sides) -> Sides:
         """Add the omitted units to the numbers of a chain.

@@ -29,7 +29,7 @@ class References:
 
     def record(self, place: int, claim: Claim, statement: Statement) -> None:
         """Record the number of a statement, so that later ones may refer to it."""
-        if claim.adds and claim.stated < LEAST_REFERENCE:
+        if claim.adds and not claim.kind and claim.stated < LEAST_REFERENCE:
             self.small.setdefault(claim.stated, []).append(place)
         if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
             for value in {claim.stated, claim.true}:  # later lines may go on with the right number

@@ -46,7 +46,7 @@ def whole(judge: Judge) -> int | None:
         for place, (statement, claim) in enumerate(zip(statements, judge.claims, strict=True))
         if claim is not None
         and not measures(statement)
-        and claim.stated >= least
+        and claim.meant >= least
         and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, statement, claim, collected)
     }
@@ -70,11 +70,11 @@ def whole(judge: Judge) -> int | None:
             found = {place: claim for place, claim in found.items() if place >= last}
         if not any(map(_is_stated, found.values())):
             return None  # only formulas
-        return max(named or list(found), key=lambda place: (found[place].stated, place))
+        return max(named or list(found), key=lambda place: (found[place].meant, place))
     total = judge.quantities.total
 
     def rank(place: int) -> tuple[float, bool, bool, int]:
-        away = abs(log2(found[place].stated) - log2(total)) if total else 0.0
+        away = abs(log2(found[place].meant) - log2(total)) if total else 0.0
         formula = not _is_stated(found[place])  # without a number
         return round(away, 2), formula, not _adds(found[place]), -place
 
@@ -87,7 +87,7 @@ def _least(judge: Judge) -> Fraction:
     70% is a share; the 96 of "N = 96" layers is far below the largest product.
     """
     lines = zip(judge.derivation.statements, judge.claims, strict=True)
-    sizes = (claim.stated for line, claim in lines if claim is not None and claim.expression and not measures(line))
+    sizes = (claim.meant for line, claim in lines if claim is not None and claim.expression and not measures(line))
     return max(Fraction(1), max(sizes, default=Fraction(0)) / LEAST_OF_PARTS)
 
 
@@ -127,9 +127,9 @@ def _of_adapters(judge: Judge) -> int | None:
     found = set()
     for place, (statement, claim) in enumerate(zip(judge.derivation.statements, judge.claims, strict=True)):
         if claim and _adds(claim) and not is_in_bytes(statement) and (place in found or is_of_adapters(statement)):
-            found |= {user for user in claim.users if judge.so_far.at(user).stated > claim.stated}
+            found |= {user for user in claim.users if judge.so_far.at(user).meant > claim.meant}
     ends = (place for place in found if not is_in_bytes(judge.derivation.statements[place]))
-    largest = max(ends, key=lambda place: (judge.so_far.at(place).stated, place), default=None)
+    largest = max(ends, key=lambda place: (judge.so_far.at(place).meant, place), default=None)
     if largest is not None:
         return largest
     return next((place for place in range(len(judge.claims)) if _sums_rows(judge, place)), None)
@@ -178,7 +178,7 @@ def _last_sum(judge: Judge) -> int | None:
         return None
     place, last = claims[-1]
     statement = statements[place]
-    largest = all(claim.stated < last.stated for _, claim in claims[:-1])
+    largest = all(claim.meant < last.meant for _, claim in claims[:-1])
     about = _about(statement)
     layers = "block" in tags_of(_words(statement)) - {"one"} and _repeats(judge, last)  # "36 layers: 36 × 1.8B"
     plain = (_adds(last) or layers or _is_estimate(last)) and not measures(statement) and not about - {"all", "block"}
@@ -246,8 +246,10 @@ def _last_computed(judge: Judge) -> int:
 
 def _has_larger(judge: Judge, place: int) -> bool:
     """Return whether a later statement counts more parameters, and no sum uses it."""
-    size = judge.so_far.at(place).stated
-    return any(one and one.adds and not one.used and one.stated > size for one in judge.claims[place + 1 :])
+    size = judge.so_far.at(place).meant
+    return any(
+        one and one.adds and not (one.kind or one.used) and one.meant > size for one in judge.claims[place + 1 :]
+    )
 
 
 def _is_stack(claim: Claim) -> bool:
@@ -308,15 +310,13 @@ def _collected(judge: Judge) -> frozenset[int]:
     }
     for place, claim in enumerate(judge.claims):
         if claim is not None and place in found:
-            found |= {
-                user for user in claim.users if judge.claims[user] and judge.so_far.at(user).stated > claim.stated
-            }
+            found |= {user for user in claim.users if judge.claims[user] and judge.so_far.at(user).meant > claim.meant}
     return frozenset(found)
 
 
 def _near(judge: Judge, claim: Claim) -> bool:
     total = judge.quantities.total if judge.quantities else 0
-    return bool(total) and abs(claim.stated - total) * FAR < total
+    return bool(total) and abs(claim.meant - total) * FAR < total
 
 
 def _is_stated(claim: Claim) -> bool:
@@ -341,5 +341,5 @@ def _part(judge: Judge, claim: Claim) -> bool:
     """
     users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
     return any(
-        user and user.stated > claim.stated and (_adds(user) or not measures(statement)) for statement, user in users
+        user and user.meant > claim.meant and (_adds(user) or not measures(statement)) for statement, user in users
     )

@@ -1,0 +1,111 @@
+"""Numbers that the lines below them break down, and sums of what is not parameters."""
+
+import pytest
+
+import tallystick
+
+TREE = """\
+Embeddings                  {embeddings}
+  ├─ tokens                 38,597,376
+  └─ positions              786,432
+Blocks                      {blocks}
+  ├─ attention (12)         28,348,416
+  │    ├─ queries, keys, values   21,261,312
+  │    └─ output                  7,087,104
+  ├─ MLP (12)               56,669,184
+  └─ norms (12)             36,864
+Final norm                  1,536
+Total                       124,439,808
+"""
+RIGHT = {"embeddings": "39,383,808", "blocks": "85,054,464"}
+BULLETS = """\
+- Embeddings: {embeddings}
+  - tokens: 38,597,376
+  - positions: 786,432
+- Blocks: {blocks}
+  - attention of 12 layers: 28,348,416
+  - MLP of 12 layers: 56,669,184
+  - norms of 12 layers: 36,864
+- Final norm: 1,536
+"""
+STEPS = TREE.replace("Embeddings  ", "Step 1: words ").replace("Blocks  ", "Step 2: blocks ")
+
+
+def wrong_in(text, against=None):
+    answer = tallystick.check(text, against=against)
+    return [(one.line, one.right, one.should_be) for one in answer.equations if not one.correct]
+
+
+@pytest.mark.parametrize("against", [None, "gpt2"])
+@pytest.mark.parametrize("text", [TREE, BULLETS, STEPS], ids=["tree", "bullets", "steps"])
+def test_a_right_breakdown_is_accepted(text, against):
+    assert wrong_in(text.format(**RIGHT), against) == []
+
+
+@pytest.mark.parametrize("against", [None, "gpt2"])
+@pytest.mark.parametrize("text", [TREE, BULLETS, STEPS], ids=["tree", "bullets", "steps"])
+@pytest.mark.parametrize(
+    ("name", "written", "should_be"),
+    [
+        ("embeddings", "39,388,308", 39_383_808),
+        ("blocks", "85,045,464", 85_054_464),
+        ("blocks", "85,154,464", 85_054_464),
+    ],
+)
+def test_a_mistyped_number_is_found_by_the_lines_below_it(text, name, written, should_be, against):
+    text = text.format(**{**RIGHT, name: written})
+    line = next(number for number, one in enumerate(text.splitlines(), 1) if written in one)
+    assert (line, int(written.replace(",", "")), should_be) in wrong_in(text, against)
+    assert {one[0] for one in wrong_in(text, against)} == {line}
+
+
+@pytest.mark.parametrize("text", [TREE, BULLETS])
+def test_a_breakdown_may_leave_something_out(text):
+    lines = text.format(**RIGHT).splitlines()
+    assert wrong_in("\n".join(line for line in lines if "norms (12)" not in line and "norms of" not in line)) == []
+
+
+def test_branches_are_added_once():
+    """The total adds the lines above the branches, and not the branches again."""
+    answer = tallystick.check(TREE.format(**RIGHT))
+    (total,) = (one for one in answer.equations if one.line == 11)
+    assert (total.left, total.correct, answer.total_line) == (124_439_808, True, 11)
+
+
+FLOPS = """\
+FLOPs_attention = 12 × 603,979,776 = 7,247,757,312
+FLOPs_mlp       = 12 × 1,207,959,552 = 14,495,514,624
+Total FLOPs     =                   {total}\n                ≈ 21.7 GFLOPs
+"""
+
+
+@pytest.mark.parametrize(
+    ("total", "wrong"), [("21,743,271,936", []), ("21,743,272,936", [(3, 21_743_272_936, 21_743_271_936)])]
+)
+def test_a_sum_of_operations_adds_operations(total, wrong):
+    assert wrong_in(FLOPS.format(total=total)) == wrong
+
+
+def test_operations_and_parameters_are_not_added_to_each_other():
+    text = (
+        "Attention: 2,359,296 parameters\nMLP: 4,718,592 parameters\nForward pass: 14,155,776 FLOPs\nTotal: 7,077,888\n"
+    )
+    assert wrong_in(text) == []
+    assert tallystick.check(text).total_claimed == 7_077_888
+
+
+@pytest.mark.parametrize(("written", "wrong"), [("1.8M", []), ("8.1M", [(3, 8_100_000, 1_835_008)])])
+def test_a_product_may_have_its_result_below_a_blank_line(written, wrong):
+    found = wrong_in(f"Router\n\n7168 × 256\n\n≈ {written}\n".replace("Router\n\n", ""))
+    assert [(line + 2, *rest) for line, *rest in found] == wrong
+
+
+def test_a_wrong_product_is_not_the_total_because_it_is_large():
+    text = "One table: 50257 × 768 ≈ 38M\n\nall layers:  12 × 38M = 456M\nevery other:  6 × 38M = 528M\n"
+    assert wrong_in(text) == [(4, 528_000_000, 228_000_000)]
+    assert tallystick.check(text).total_claimed is None
+
+
+def test_a_sum_in_millions_that_is_cut_is_corrected_in_its_unit():
+    text = "Total: 48 × 40.96 + 2 × 80.41 = 2.12B\n"
+    assert wrong_in(text) in ([], [(1, 2_120_000_000, 2_126_900_000)])
