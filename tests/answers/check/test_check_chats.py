@@ -92,6 +92,15 @@ def test_gpt2_124m(true_totals):
     assert answer.convention == "without learned positions and without biases and norm shifts"
 
 
+def test_a_text_that_counts_the_embedding_is_not_said_to_leave_it_out():
+    """The head of an untied model has as many parameters: the text leaves out the head."""
+    answer = tallystick.check(chat("gpt2_124m"))
+    assert answer.against.startswith("GPT_CONFIG_124M")
+    tied = "as if the output head were tied"
+    assert answer.convention == f"{tied}, without learned positions and without biases and norm shifts"
+    assert {omission.what for omission in answer.omissions if omission.cause == "left out"} >= {"head"}
+
+
 def test_gpt2_124m_line_by_line():
     text = chat("gpt2_124m")
     answer = tallystick.check(text, against="gpt2")

@@ -23,6 +23,10 @@ from tallystick.core.ledger import Ledger
 from tallystick.derivations.statements import Derivation, Unread
 from tallystick.errors import BadInput
 
+_VOCABULARY = ("token_embedding", "head")
+_TOKEN = "without token embedding"  # noqa: S105
+_TIED = "as if the output head were tied"
+
 
 @dataclass(frozen=True, repr=False)
 class Check(Displayed):
@@ -149,12 +153,14 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         rounding=as_number(rounding),
         unexplained=as_number(unexplained),
         unread=tuple(sorted(judge.unread)),
-        convention=None if claim is None or ledger is None else _convention(claim.stated + arithmetic, ledger, judge),
+        convention=None
+        if claim is None or ledger is None
+        else _convention(claim.stated + arithmetic, ledger, judge, missing),
         lines=judge.derivation.lines,
     )
 
 
-def _convention(total: Fraction, ledger: Ledger, judge: Judge) -> str | None:
+def _convention(total: Fraction, ledger: Ledger, judge: Judge, missing: Sequence[Omission]) -> str | None:
     """Return the convention of counting under which the model has this total, or None.
 
     Example: "with the tied head counted twice". Adapters of some rank can explain nearly any
@@ -167,7 +173,22 @@ def _convention(total: Fraction, ledger: Ledger, judge: Judge) -> str | None:
         return None
     adapted = any(map(is_of_adapters, judge.derivation.statements))
     ways = (way.steps for way in found.explanations if adapted or not _has_adapters(way.steps))
-    return next((listed([step.what for step in steps]) for steps in ways), None)
+    left_out = {omission.names[0] for omission in missing if omission.cause == "left out" and omission.names}
+    token, head = ({entry.name for entry in ledger.parameters if entry.role == role} for role in _VOCABULARY)
+    tied = not left_out.isdisjoint(head) and left_out.isdisjoint(token)
+    return next((listed([what for step in steps for what in _words(step, tied=tied)]) for steps in ways), None)
+
+
+def _words(step: Step, *, tied: bool) -> tuple[str, ...]:
+    """Return the words for a step of a convention.
+
+    A head has as many parameters as the token embedding. If the text left out the head, these
+    words do not say that it left out the embedding.
+    """
+    if not tied or not step.what.startswith(_TOKEN):
+        return (step.what,)
+    rest = step.what.removeprefix(_TOKEN).removeprefix(" and ")
+    return (_TIED, *([f"without {rest}"] if rest else []))
 
 
 def _has_adapters(steps: Sequence[Step]) -> bool:
