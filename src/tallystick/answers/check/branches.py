@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.implied import MOST_BETWEEN
-from tallystick.derivations.statements import Derivation, Statement
+from tallystick.derivations.statements import Derivation
 
 MOST_BRANCHES = 40  # statements above that may be branches of one line
 
@@ -24,7 +24,7 @@ class Branches(NamedTuple):
     drawn: bool
 
 
-def closed(derivation: Derivation, claims: Sequence[Claim | None], place: int) -> Iterator[Branches]:
+def closed(derivation: Derivation, claims: Sequence[Claim | None], place: int, depth: int) -> Iterator[Branches]:
     """Yield each statement whose branches end before `place`, the deepest first.
 
     Each branch and the statement above them must state one exact number, alone on its line.
@@ -33,19 +33,19 @@ def closed(derivation: Derivation, claims: Sequence[Claim | None], place: int) -
         derivation: the statements of the text.
         claims: the values of the statements before `place`.
         place: index of a statement, or their number at the end of the text.
+        depth: the depth of that statement.
     """
     statements = derivation.statements
-    depth = _depth(derivation, statements[place]) if place < len(statements) else 0
     last = place - 1
-    if last < 1 or statements[last].line == (statements[place].line if place < len(statements) else 0):
+    if last < 1 or (place < len(statements) and statements[place].line == statements[last].line):
         return
-    own = _depth(derivation, statements[last])
+    own = depth_of(derivation, last)
     while own > depth and (found := _above(derivation, last, own)) is not None:
         parent, places = found
         if len(places) > 1 and all(_is_one_number(claims[one]) for one in (parent, *places)):
             drawn = all(_DRAWN.match(derivation.lines[statements[one].line - 1]) for one in places)
             yield Branches(parent, tuple(places), drawn)
-        last, own = parent, _depth(derivation, statements[parent])
+        last, own = parent, depth_of(derivation, parent)
 
 
 def _above(derivation: Derivation, last: int, own: int) -> tuple[int, list[int]] | None:
@@ -58,7 +58,7 @@ def _above(derivation: Derivation, last: int, own: int) -> tuple[int, list[int]]
         apart = after - line.last > MOST_BETWEEN or (places and place != last and line.line == after)
         if apart or line.heading != statements[last].heading:
             return None
-        after, depth = line.line, _depth(derivation, line)
+        after, depth = line.line, depth_of(derivation, place)
         if depth < own:
             return place, places[::-1]
         if depth == own:
@@ -66,9 +66,11 @@ def _above(derivation: Derivation, last: int, own: int) -> tuple[int, list[int]]
     return None
 
 
-def _depth(derivation: Derivation, statement: Statement) -> int:
-    """Return the column in which the words of a line begin."""
-    before = _BEFORE.match(derivation.lines[statement.line - 1])
+def depth_of(derivation: Derivation, place: int) -> int:
+    """Return the column in which a statement's words begin, or 0 at the end of the text."""
+    if place == len(derivation.statements):
+        return 0
+    before = _BEFORE.match(derivation.lines[derivation.statements[place].line - 1])
     return len(before[0]) if before is not None else 0
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from tallystick.answers.check.addends import Addends
-from tallystick.answers.check.branches import closed
+from tallystick.answers.check.branches import closed, depth_of
 from tallystick.answers.check.claims import (
     Claim,
     Equation,
@@ -67,6 +67,7 @@ class Judge:
         self.implied = Implied(derivation, self.so_far, quantities)
         self.references = References(derivation, self.so_far, self.variables)
         self.equations: list[Equation] = []
+        self.depth = 0  # of the last statement
         self.judged: set[int] = set()  # lines of the equations
         self.unread = list(derivation.unread)
         self.refused: list[tuple[int, str]] = []
@@ -96,7 +97,9 @@ class Judge:
 
     def close(self, place: int) -> None:
         """Judge the numbers whose branches end before a statement by the sums of the branches."""
-        for parent, places, drawn in closed(self.derivation, self.claims, place):
+        before, self.depth = self.depth, depth_of(self.derivation, place)
+        ended = closed(self.derivation, self.claims, place, self.depth) if self.depth < before else ()
+        for parent, places, drawn in ended:
             statement, claim = self.derivation.statements[parent], self.so_far.at(parent)
             sums = self.so_far.sum(places)
             fits = sums.meets(claim.written)

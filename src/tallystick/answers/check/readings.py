@@ -51,10 +51,12 @@ class Readings:
         self.stated = stated
         # Keyed by the id of an expression; the expression is kept so that the id stays valid.
         self.values: dict[tuple[int, bool, bool], tuple[Expression, Value]] = {}
+        self.agreed: dict[tuple[int, int, bool, bool], tuple[Side, Side, bool]] = {}  # the same for two sides
 
     def forget(self) -> None:
         """Clear cached values: for the next statement, or for other values of the variables."""
         self.values.clear()
+        self.agreed.clear()
 
     def wrong(self, sides: Sides) -> bool:
         """Return whether a link of a chain is wrong under the best reading of parentheses."""
@@ -152,6 +154,12 @@ class Readings:
 
     def agree(self, one: Side, other: Side, *, asides: bool) -> bool:
         """Return whether two neighbouring sides are equal within the precision of their digits."""
+        key = id(one.expression), id(other.expression), other.loose, asides
+        if key not in self.agreed:
+            self.agreed[key] = one, other, self._agree(one, other, asides=asides)
+        return self.agreed[key][2]
+
+    def _agree(self, one: Side, other: Side, *, asides: bool) -> bool:
         left, right, loose = one.expression, other.expression, other.loose
         first = alone(left, loose=loose) or self.value(left, asides, loose=loose)
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
