@@ -119,9 +119,11 @@ experiment: .venv/ready
 	$(BIN)/tallystick experiment tying --out .experiment
 	cp .experiment/tying.md .experiment/tying.svg docs/
 
-# Modules are compiled as they are first imported: pip would compile 16,000, most of which nothing here imports.
+# Modules are compiled as they are first imported, since most of pip's 16,000 never are; the two large packages on every core, before
+# sealed processes import them, which write nothing.
 .venv/ready: .venv/python
 	$(INSTALL) ".[test,lint]" --no-compile
+	$(BIN)/python -m compileall -qq -j 0 .venv/lib/python*/site-packages/torch .venv/lib/python*/site-packages/transformers || true
 	@touch $@
 
 .venv/ready-for-fast: .venv/python

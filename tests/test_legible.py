@@ -18,9 +18,9 @@ from repository import ROOT
 from tallystick.legible import SPELLINGS, legible
 
 SOURCES = ROOT / "src" / "tallystick"
-# Characters that these read or look for, and do not print: GPT-2's alphabet of bytes, Greek names
+# Characters that these read or look for, and do not print: GPT-2's alphabet of bytes, trees drawn
 # in derivations.
-READ = {"models/tokens.py": "¡¬®ÿ"}
+READ = {"models/tokens.py": "¡¬®ÿ", "answers/check/branches.py": "─━┃┗┣╰"}
 # What reads texts in other languages, and prints none of their words.
 READS_WORDS = {
     "answers/check/claims.py",

@@ -35,6 +35,7 @@ def toy(tmp_path, monkeypatch):
     example = re.search(r"```python\n(.*?)```", TEXT, re.DOTALL)
     assert example
     monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(tmp_path)])
+    monkeypatch.setattr(architectures, "_seen", set())  # later tests have no such folder
 
     def forget():
         REGISTRY.pop("toy", None)

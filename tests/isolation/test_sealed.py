@@ -66,3 +66,16 @@ def test_another_thread_and_what_follows_are_not_sealed():
 def test_an_installed_module_can_be_imported_inside():
     with sealed():
         importlib.reload(importlib.import_module("colorsys"))
+
+
+def test_a_module_without_bytecode_can_be_imported_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Not every installer compiles what it installs."""
+    (tmp_path / "uncompiled.py").write_text("ran = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("tallystick.isolation.sealed._roots", lambda: (str(tmp_path),))
+    monkeypatch.setattr("tallystick.isolation.sealed._temporary", lambda: (os.devnull,))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    with sealed():
+        assert importlib.import_module("uncompiled").ran
+    assert not sys.dont_write_bytecode
+    assert [path.name for path in tmp_path.iterdir()] == ["uncompiled.py"]

@@ -39,22 +39,26 @@ class Refused(BaseException):
 def seal() -> None:
     """Seal off this process until it ends."""
     _add_hook()
-    _Seal.always = True
+    _Seal.always = sys.dont_write_bytecode = True
 
 
 @contextmanager
 def sealed() -> Iterator[None]:
     """Seal off this thread within the block.
 
+    Until the block ends, no thread writes the bytecode of what it imports: packages installed
+    without it, as uv does, are imported all the same.
+
     Raises:
         Refused: at the first step that is not allowed.
     """
     _add_hook()
-    before, _seal.on = _seal.on, True
+    before, writes_none = _seal.on, sys.dont_write_bytecode
+    _seal.on = sys.dont_write_bytecode = True
     try:
         yield
     finally:
-        _seal.on = before
+        _seal.on, sys.dont_write_bytecode = before, writes_none
 
 
 class _Seal(threading.local):
