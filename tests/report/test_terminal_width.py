@@ -28,7 +28,7 @@ WIDE = 400
 COMMANDS = [
     ["count", "gpt2"],
     ["count", "gpt2", "--by", "dtype"],
-    ["count", "llama-3.1-405b", "--by", "tensor"],
+    ["count", "llama-3.1-405b", "--by", "tensor", "--set", "num_hidden_layers=4"],  # the others are as wide
     ["count", "gpt2", "--by", "layer"],
     ["count", "gpt2", "--by", "module"],
     ["count", "deepseek-v3", "--depth", "4"],
