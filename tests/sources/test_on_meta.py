@@ -302,6 +302,7 @@ def test_a_module_without_its_factory_is_told_what_to_write(
     assert main([command, word]) == 2
     error = capsys.readouterr().err
     assert "is a module of Python: write package.module:factory, such as some_factories:" in error
+    assert "for a function that returns an nn.Module, or for a config's dictionary" in error
     assert error.count("\n") == 1
 
 

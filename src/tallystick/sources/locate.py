@@ -249,7 +249,8 @@ def refuse_python(word: str) -> None:
     what = f"{quoted(word)} is a module of Python" if there else f"there is no file {quoted(file + '.py')}"
     raise BadInput(
         f"{what}: write package.module:factory, such as {module}{factory or ':build'}, for a function that returns an"
-        " nn.Module" + (f" (run this in {quoted(str(Path(file).parent))})" if absolute else ""),
+        " nn.Module, or for a config's dictionary"
+        + (f" (run this in {quoted(str(Path(file).parent))})" if absolute else ""),
         code="bad-value",
     )
 
