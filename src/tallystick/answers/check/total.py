@@ -138,15 +138,15 @@ def _of_adapters(judge: Judge) -> int | None:
 def _sums_rows(judge: Judge, place: int) -> bool:
     """Return whether a row called a total is the sum of the rows of its table above it."""
     lines, claim = judge.derivation.statements, judge.claims[place]
+    if claim is None or not TOTAL.search(lines[place].label) or is_in_bytes(lines[place]):
+        return False
     rows = list[int]()
     while (
         (row := place - 1 - len(rows)) >= 0 and "|" in lines[row].plain and lines[row].last == lines[row + 1].line - 1
     ):
         rows.append(row)
-    counted = claim is not None and TOTAL.search(lines[place].label) and not is_in_bytes(lines[place])
-    if not counted or len(rows) < LEAST_ROWS or any(judge.claims[row] is None for row in rows):
-        return False
-    return claim is not None and judge.so_far.sum(rows).meets(claim.written)
+    counted = len(rows) >= LEAST_ROWS and all(judge.claims[row] is not None for row in rows)
+    return counted and judge.so_far.sum(rows).meets(claim.written)
 
 
 def _difference(judge: Judge) -> int | None:

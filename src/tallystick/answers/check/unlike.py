@@ -7,8 +7,8 @@ from fractions import Fraction
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
 from tallystick.derivations.statements import Side
 
-LEAST_COUNT = 1000  # two smaller numbers are sizes, shares or settings
-TEN = Number(Fraction(10))
+_LEAST_COMPARED = 1000  # two smaller numbers are sizes, shares or settings
+_TEN = Number(Fraction(10))
 
 _CONVERTED = ("bytes", "operations", "multiplications")
 
@@ -25,7 +25,7 @@ def unlike(left: Side, right: Side) -> str:
         why = "relates variables, and states no number"  # "24·T·D = 12·T²", "a·x + b = 0"
     elif isinstance(one, Number) and isinstance(other, Number):
         why = _apart(left, right, one, other)
-    elif isinstance(other, Operation) and other.symbols == ("^",) and other.parts[0] == TEN:
+    elif isinstance(other, Operation) and other.symbols == ("^",) and other.parts[0] == _TEN:
         why = "rounds to a power of ten"
     elif _shapes(one, other):
         why = "multiplies matrices: these are their shapes"
@@ -36,7 +36,7 @@ def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
     if left.unit and left.unit != right.unit:
         return "gives a number in another unit"  # "1 byte = 8 bits"
     rough = right.loose or one.unit < 1 or other.unit < 1
-    return "states two sizes" if rough and max(one.value, other.value) < LEAST_COUNT else ""  # "50    ~1.2"
+    return "states two sizes" if rough and max(one.value, other.value) < _LEAST_COMPARED else ""  # "50    ~1.2"
 
 
 def _shapes(left: Expression, right: Expression) -> bool:
