@@ -53,6 +53,18 @@ def test_folder_words_environment_and_descriptors_are_its_own(tmp_path):
     assert done.stdout == "['a', 'b'] x given\n"
 
 
+def test_a_limit_of_time_is_its_own():
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 2))"
+    code = f"{limit}; import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'while True: pass'])"
+    assert run("-c", code).returncode == -signal.SIGXCPU
+
+
+def test_the_hubs_folder_is_the_environments(tmp_path):
+    code = "from huggingface_hub import constants; print(constants.HF_TOKEN_PATH)"
+    done = run("-c", code, env={**os.environ, "HF_HOME": str(tmp_path)})
+    assert done.stdout == f"{tmp_path / 'token'}\n"
+
+
 def test_a_module_and_a_script_are_found_as_python_finds_them(tmp_path):
     (tmp_path / "mine.py").write_text("import sys\nif __name__ == '__main__': print(sys.argv[0].endswith('mine.py'))\n")
     (tmp_path / "script.py").write_text("import mine, sys; print(__file__, sys.argv[1:])\n")

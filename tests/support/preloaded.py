@@ -123,6 +123,7 @@ def _as_at_start() -> None:
         torch.set_num_threads(threads)
     random.seed()
     tempfile.tempdir = None
+    importlib.reload(sys.modules["huggingface_hub.constants"])  # folders that the environment names
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
