@@ -96,11 +96,9 @@ def formula(
         return derive(ledger_of(source, part, real, overrides))
     if part is not None:
         raise BadInput("part is for a config, and vary for a factory: give one of them", code="conflicting-options")
-    from tallystick.sources.factory.on_meta import in_real_memory
     from tallystick.sources.factory.sweep import ledger_by_varying
 
-    with in_real_memory(real):
-        return derive(ledger_by_varying(source, vary, overrides))
+    return derive(ledger_by_varying(source, vary, overrides))
 
 
 @named
@@ -268,7 +266,5 @@ def ledger_of(source: Any, part: str | None, real: bool, overrides: Mapping[str,
             )
         return source
     from tallystick.sources import read
-    from tallystick.sources.factory.on_meta import in_real_memory
 
-    with in_real_memory(real):
-        return read(source, overrides, part, keep=keep)
+    return read(source, overrides, part, real=real, keep=keep)

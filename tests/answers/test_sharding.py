@@ -16,7 +16,8 @@ from tallystick import BadInput
 from tallystick.answers.memory.number_formats import bytes_of
 from tallystick.answers.memory.optimizers import state_bytes
 from tallystick.answers.memory.pipeline import on_stage, stages
-from tallystick.answers.memory.sharding import Shards, checked, divided, shard
+from tallystick.answers.memory.placement import Shards, checked
+from tallystick.answers.memory.sharding import divided, shard
 from tallystick.core.ledger import Ledger
 
 pytestmark = pytest.mark.usefixtures("preloaded_module")

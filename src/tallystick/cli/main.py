@@ -17,7 +17,6 @@ from tallystick import startup
 from tallystick.cli import folder, streams
 from tallystick.cli.parser import parsed
 from tallystick.legible import ERRORS
-from tallystick.sources.factory.on_meta import in_real_memory
 from tallystick.unforeseen import line_of, traceback_of
 
 
@@ -51,8 +50,7 @@ def _run(arguments: list[str]) -> int:
         options = parsed(arguments)
     except SystemExit:  # --help and --version have printed; errors are BadInput
         return 0
-    with in_real_memory(getattr(options, "real", False)):
-        code: int = options.run(options)
+    code: int = options.run(options)
     return code
 
 

@@ -199,5 +199,5 @@ def settings_of(settings: list[str]) -> dict[str, Any]:
 
 
 def ledger_of(options: argparse.Namespace, source: str | None = None) -> Ledger:
-    """Return the ledger of SOURCE, with --part and --set."""
-    return count(source or options.source, part=options.part, **settings_of(options.settings))
+    """Return the ledger of SOURCE, with --part, --real and --set."""
+    return count(source or options.source, part=options.part, real=options.real, **settings_of(options.settings))

@@ -28,8 +28,13 @@ MOST_LISTED = 2_000
 # Keys that a config of any family may carry and an override may therefore set.
 COMMON_KEYS = ("dtype", "torch_dtype", "model_type")
 
+# Names of files in a model's folder: the config, a PEFT adapter's, litgpt's, Meta's and Mistral's,
+# and the tokenizer.
+CONFIG, ADAPTER_CONFIG, LITGPT_CONFIG = "config.json", "adapter_config.json", "model_config.yaml"
+TOKENIZER = "tokenizer.json"
+OTHER_CONFIGS = frozenset((LITGPT_CONFIG, "params.json"))
+
 # The key that states whether the LM head is tied to the token embedding.
-CONFIG = "config.json"
 TIE = "tie_word_embeddings"
 
 # The key by which transformers gives single layers other sizes. Only families that declare it

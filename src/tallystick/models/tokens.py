@@ -13,11 +13,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from tallystick.core.config import TOKENIZER
 from tallystick.errors import BadInput, quoted
 from tallystick.extras import needing
 from tallystick.files.atomic import write_file
 from tallystick.files.texts import read_json, read_text
-from tallystick.sources.checkpoint.tokenizer import TOKENIZER
 
 BYTES = "bytes"
 END = "<|endoftext|>"

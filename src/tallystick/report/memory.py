@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.devices import Device
-from tallystick.answers.memory.by_role import role_of
 from tallystick.answers.memory.lines import Line
 from tallystick.answers.memory.memory import Memory
 from tallystick.answers.memory.sweep import Sweep
@@ -52,7 +51,7 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
     out.print()
     total = [(f"peak: {answer.peak}", answer.total_bytes)] if style == "notebook" else []
     parts = _sizes("part", [(line.label, line.bytes) for line in answer.lines], total)
-    draw(parts._replace(parts=[role_of(line) for line in answer.lines]), out, style=style)
+    draw(_linked(parts, answer) if style == "html" else parts, out, style=style)
     out.print()
     draw(_sizes("at", [(phase.phase, phase.bytes) for phase in answer.phases]), out, style=style)
     out.print()
@@ -60,6 +59,13 @@ def show_memory(answer: Memory, out: Console, *, explain: bool = False, style: s
         out.print(Text(f"{lead}{line.label} = {line.formula}{_from(line)}"))
     for note in answer.notes:
         out.print(Text(f"{lead}note: {note}", style="dim"))
+
+
+def _linked(table: Table, answer: Memory) -> Table:
+    """Return the table with the role of each line, by which a page links it."""
+    from tallystick.answers.memory.by_role import role_of
+
+    return table._replace(parts=[role_of(line) for line in answer.lines])
 
 
 def show_sweep(answer: Sweep, out: Console, *, style: str = "table") -> None:

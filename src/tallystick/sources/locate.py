@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tallystick.core.config import CONFIG
+from tallystick.core.config import CONFIG, OTHER_CONFIGS
 from tallystick.errors import BadInput, code_of, nearest, quoted
 
 if TYPE_CHECKING:
@@ -101,7 +101,6 @@ def values_in(path: Location) -> Any:
         BadInput: if the file cannot be read or parsed.
     """
     from tallystick.files.texts import keep_json, read_text, read_toml
-    from tallystick.sources.configs.pasted import config_of
 
     if path.name.endswith(_YAML):
         from tallystick.files.flat_yaml import read_flat_yaml
@@ -112,6 +111,28 @@ def values_in(path: Location) -> Any:
     text = read_text(path)
     keep_json(text, path)
     return config_of(text, str(path))
+
+
+def config_of(text: str, source: str) -> Any:
+    """Return the config in a text: JSON, or its only Python dictionary.
+
+    Args:
+        text: the text of a config file.
+        source: its name, for messages.
+
+    Raises:
+        BadInput: if the text holds neither, or several dictionaries.
+    """
+    from tallystick.files.texts import NotJSON, parsed_json
+
+    try:
+        return parsed_json(text, source)
+    except NotJSON:
+        from tallystick.sources.configs.pasted import dictionary_in
+
+        if (values := dictionary_in(text, source)) is None:
+            raise
+        return values
 
 
 def locate_weights(source: str | os.PathLike[str]) -> Path:
@@ -147,9 +168,8 @@ def locate_weights(source: str | os.PathLike[str]) -> Path:
 def _config_of(folder: Location) -> Location:
     """Return the config file of a folder; Hugging Face's config.json comes first."""
     from tallystick.formats.folder import names_in
-    from tallystick.sources.configs.other_configs import NAMES
 
-    own = [] if (names := names_in(folder)) and CONFIG in names else sorted(NAMES.intersection(names))
+    own = [] if (names := names_in(folder)) and CONFIG in names else sorted(OTHER_CONFIGS.intersection(names))
     return folder / (own[0] if own else CONFIG)
 
 
@@ -157,7 +177,7 @@ def _by_word(word: str) -> Located:
     if "://" in word:
         from tallystick.files.addresses import elsewhere
 
-        return _placed(place := elsewhere(word), str(place), is_folder=not _names_a_file(place.name))
+        return placed(place := elsewhere(word), str(place), is_folder=not _names_a_file(place.name))
     if os.sep not in word and not _names_a_file(word):  # no preset has such a name
         from tallystick.presets import PRESETS
 
@@ -206,13 +226,23 @@ def _on_hub(repository: str) -> Located:
 
 def _by_path(path: Path) -> Located:
     if not os.path.isdir(path):
-        return _placed(path, str(path), is_folder=False)
+        return placed(path, str(path), is_folder=False)
     from tallystick.sources.run_folder import model_in
 
-    return _placed(model := model_in(path), str(model), is_folder=True)
+    return placed(model := model_in(path), str(model), is_folder=True)
 
 
-def _placed(place: Location, name: str, *, is_folder: bool) -> Located:
+def placed(place: Location, name: str, *, is_folder: bool) -> Located:
+    """Classify a file or folder by its name.
+
+    Args:
+        place: its path or address.
+        name: the user's name for it, for messages.
+        is_folder: whether it is a folder.
+
+    Raises:
+        BadInput: for a file of weights in a format that cannot be read.
+    """
     if is_folder:
         return Located("folder", name, place=place)
     from tallystick.formats import NOT_READ, is_weights

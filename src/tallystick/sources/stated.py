@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
+from tallystick.sources.config_ledger import ledger_of_config
 from tallystick.sources.configs.pasted import dictionaries
-from tallystick.sources.quantized.from_config import ledger_of_config
 
 
 def models(text: str) -> list[Ledger]:

@@ -12,8 +12,8 @@ from tallystick.core.ledger import Ledger
 from tallystick.core.registry import Architecture
 from tallystick.errors import BadInput, shown
 from tallystick.formats.folder import names_in
+from tallystick.formats.folder_weights import weights_in
 from tallystick.sources.checkpoint.checkpoint import ledger_of_part
-from tallystick.sources.checkpoint.missing_weights import weights_in
 from tallystick.sources.configs.classes import variant_of
 from tallystick.sources.configs.config import ledger_from_config
 from tallystick.sources.configs.native import refuse_too_many

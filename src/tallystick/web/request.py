@@ -205,8 +205,8 @@ def forget() -> None:
 
 
 def _pasted(given: Mapping[str, Any], overrides: Mapping[str, Any]) -> Ledger:
-    from tallystick.sources.configs.pasted import config_of
-    from tallystick.sources.quantized.from_config import ledger_of_config
+    from tallystick.sources.config_ledger import ledger_of_config
+    from tallystick.sources.locate import config_of
 
     name = _file(given)
     text = _text(given, "config", MOST_CONFIG)

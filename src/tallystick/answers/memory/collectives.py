@@ -12,7 +12,8 @@ from tallystick.answers.lora import is_adapter
 from tallystick.answers.memory import model_states
 from tallystick.answers.memory.lines import Line
 from tallystick.answers.memory.number_formats import bytes_of
-from tallystick.answers.memory.sharding import WHAT, Shards, shard, sharing
+from tallystick.answers.memory.placement import Shards
+from tallystick.answers.memory.sharding import WHAT, shard, sharing
 from tallystick.core.dtypes import size_in_bytes
 from tallystick.core.entries import Entry
 from tallystick.core.ledger import Ledger

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 from tallystick.answers.devices import Device
 from tallystick.answers.lora import with_adapters
@@ -29,15 +29,16 @@ from tallystick.answers.memory.lines import PARTS, Line
 from tallystick.answers.memory.model_states import PRECISIONS, Precision
 from tallystick.answers.memory.number_formats import PACKED, cache_format_named, format_named
 from tallystick.answers.memory.optimizers import OPTIMIZERS
-from tallystick.answers.memory.pipeline import Stage, of_stage, on_stage, stages
+from tallystick.answers.memory.pipeline import of_stage, on_stage, stages
+from tallystick.answers.memory.placement import Shards, checked
 from tallystick.answers.memory.prefill import last_logits, prefill
-from tallystick.answers.memory.sharding import WHAT, Shards, checked, divided, rank_notes, shard
+from tallystick.answers.memory.sharding import WHAT, divided, rank_notes, shard
 from tallystick.answers.workload import workload
 from tallystick.core.display import Displayed
 from tallystick.core.entries import Entry
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, nearest, quoted
-from tallystick.runtimes import Runtime
+from tallystick.runtimes import Running, Runtime
 from tallystick.runtimes.transformers import TRANSFORMERS
 
 # Parts that exist at the same time. torch's zero_grad sets gradients to None after each step. So no
@@ -247,78 +248,92 @@ def memory(
         BadInput: for an invalid word or number, for contradictory options, and for an unsupported
             cache format.
     """
-    _one_of("mode", mode, MODES)
-    _one_of("optimizer", optimizer, OPTIMIZERS)
-    _one_of("precision", precision, PRECISIONS)
-    _one_of("attention", attention, ATTENTION)
-    _one_of("recompute", recompute, RECOMPUTE)
-    _one_of("loss", loss, LOSS)
+    for what, word, known in (
+        ("mode", mode, MODES),
+        ("optimizer", optimizer, OPTIMIZERS),
+        ("precision", precision, PRECISIONS),
+        ("attention", attention, ATTENTION),
+        ("recompute", recompute, RECOMPUTE),
+        ("loss", loss, LOSS),
+    ):
+        _one_of(what, word, known)
+    training = mode == "training"
     if targets and lora is None:
-        raise BadInput(
-            "targets needs lora: give the rank too",
-            code="conflicting-options",
-        )
+        raise BadInput("targets needs lora: give the rank too", code="conflicting-options")
     form = named = None if dtype is None else format_named(dtype)
     if named in FILE_TYPES:
         ledger, form = as_gguf(ledger, named), None
     asked = None if kv_dtype is None else cache_format_named(kv_dtype)
     sequence, notes = workload(ledger, batch, sequence)
-    shards = checked(Shards(dp, zero, tp, pp, ep), ledger)
-    notes += [*unmodelled(ledger), *rank_notes(ledger, shards, training=mode == "training")]
-    part, running = divided(ledger, shards), running_of(ledger, runtime)
+    shards, part = checked(Shards(dp, zero, tp, pp, ep), ledger), ledger
+    notes += unmodelled(ledger)
+    if shards.ranks > 1:
+        part, notes = divided(ledger, shards), [*notes, *rank_notes(ledger, shards, training=training)]
     entries = list(part.parameters) if lora is None else with_adapters(part, lora, targets)
-    if mode == "training":
+    load = _Load(ledger, batch, sequence, attention, recompute, loss, running_of(ledger, runtime))
+    if training:
         if asked:
             raise BadInput("kv_dtype is for inference: training has no KV cache", code="conflicting-options")
         how = model_states.precision_of(precision, form, _own(ledger), adapted=lora is not None)
-        computed = how.products
-        run = {"attention": attention, "recompute": recompute, "precision": precision}
-        if lora is not None:
-            notes += _adapter_notes(ledger)
-        notes += _packed_notes(ledger, how.weights)
+        notes += [*(_adapter_notes(ledger) if lora is not None else ()), *_packed_notes(ledger, how.weights)]
+        lines_of = partial(_training, load, how, precision, optimizer, shards)
+        cached = computed = how.products
     else:
         if zero:
-            raise BadInput(
-                "zero is for training: shard inference with tp, pp and ep",
-                code="conflicting-options",
-            )
+            raise BadInput("zero is for training: shard inference with tp, pp and ep", code="conflicting-options")
         computed = _computed(ledger, form)
-        notes += [*_packed_notes(ledger, form), *cache_notes(ledger, asked or computed, computed)]
-    cached = asked or computed
-    kept = part.parameters if mode == "inference" else ()
+        cached = asked or computed
+        notes += [*_packed_notes(ledger, form), *cache_notes(ledger, cached, computed)]
+        lines_of = partial(_inference, load, form, computed, cached)
 
-    def held(stage: Stage) -> Memory:
-        one, own = of_stage(part, stage), on_stage(entries, stage)
-        if mode == "training":
-            lines = [
-                *_model_states(one, own, how, optimizer, shards),
-                *saved(one, batch, sequence, dtype=computed, waiting=stage.waiting, running=running, **run),
-                *(logits(ledger, batch, sequence, dtype=computed, loss=loss) if stage.last else ()),
-                *recomputed(
-                    one,
-                    batch,
-                    sequence,
-                    dtype=computed,
-                    loss=loss if stage.last else "chunked",
-                    running=running,
-                    **run,
-                ),
-            ]
-        else:
-            lines = [
-                *model_states.weights(own, form),
-                *model_states.quantisation(one, form),
-                *model_states.buffers(one, form),
-                *cache_lines(one, running, cached, computed, batch, sequence),
-                *state_lines(one, running, computed, batch),
-                *prefill(one, batch, sequence, dtype=computed, attention=attention, running=running),
-                *(last_logits(ledger, batch, dtype=computed) if stage.last else ()),
-            ]
-        lines.sort(key=lambda line: PARTS.index(line.part))
-        per_token = None if mode == "training" else bytes_per_token(one, running, cached, computed)
+    def answer(held: _Held) -> Memory:
+        lines = sorted(lines_of(held), key=lambda line: PARTS.index(line.part))
+        per_token = None if training else bytes_per_token(held.ledger, load.running, cached, computed)
+        kept = () if training else part.parameters
         return Memory(ledger.source, mode, batch, sequence, tuple(lines), per_token, tuple(notes), device, named, kept)
 
-    return max(map(held, stages(part, shards.pp)), key=lambda answer: answer.total_bytes)
+    return max(map(answer, _held(part, entries, shards)), key=lambda one: one.total_bytes)
+
+
+class _Load(NamedTuple):
+    """What is run on the whole model, and how."""
+
+    ledger: Ledger
+    batch: int
+    sequence: int
+    attention: str
+    recompute: str
+    loss: str
+    running: Running
+
+
+class _Run(TypedDict):
+    """The options that `saved` and `recomputed` share."""
+
+    dtype: str
+    attention: str
+    recompute: str
+    precision: str
+    running: Running
+
+
+class _Held(NamedTuple):
+    """What one rank holds: the whole model, or a pipeline stage."""
+
+    ledger: Ledger
+    entries: list[Entry]  # its parameters, with adapters
+    waiting: int = 1  # micro-batches whose activations it keeps
+    last: bool = True  # whether it has the head
+
+
+def _held(part: Ledger, entries: list[Entry], shards: Shards) -> list[_Held]:
+    """Return what the ranks hold that can be the busiest."""
+    if shards.pp == 1:
+        return [_Held(part, entries)]
+    return [
+        _Held(of_stage(part, stage), on_stage(entries, stage), stage.waiting, stage.last)
+        for stage in stages(part, shards.pp)
+    ]
 
 
 def _packed_notes(ledger: Ledger, form: str | None) -> list[str]:
@@ -338,6 +353,25 @@ def _one_of(what: str, word: str, known: Iterable[str]) -> None:
 
 
 # -- training -------------------------------------------------------------------------------------
+
+
+def _training(
+    load: _Load, how: Precision, precision: str, optimizer: str, shards: Shards, held: _Held
+) -> Iterator[Line]:
+    """Yield the lines of a training step on one rank."""
+    run: _Run = {
+        "dtype": how.products,
+        "attention": load.attention,
+        "recompute": load.recompute,
+        "precision": precision,
+        "running": load.running,
+    }
+    yield from _model_states(held.ledger, held.entries, how, optimizer, shards)
+    yield from saved(held.ledger, load.batch, load.sequence, waiting=held.waiting, **run)
+    if held.last:
+        yield from logits(load.ledger, load.batch, load.sequence, dtype=how.products, loss=load.loss)
+    loss = load.loss if held.last else "chunked"
+    yield from recomputed(held.ledger, load.batch, load.sequence, loss=loss, **run)
 
 
 def _own(ledger: Ledger) -> str:
@@ -373,6 +407,19 @@ def _adapter_notes(ledger: Ledger) -> list[str]:
 
 
 # -- inference ------------------------------------------------------------------------------------
+
+
+def _inference(load: _Load, form: str | None, computed: str, cached: str, held: _Held) -> Iterator[Line]:
+    """Yield the lines of inference on one rank."""
+    one, running, batch, sequence = held.ledger, load.running, load.batch, load.sequence
+    yield from model_states.weights(held.entries, form)
+    yield from model_states.quantisation(one, form)
+    yield from model_states.buffers(one, form)
+    yield from cache_lines(one, running, cached, computed, batch, sequence)
+    yield from state_lines(one, running, computed, batch)
+    yield from prefill(one, batch, sequence, dtype=computed, attention=load.attention, running=running)
+    if held.last:
+        yield from last_logits(load.ledger, batch, dtype=computed)
 
 
 def _computed(ledger: Ledger, form: str | None) -> str:

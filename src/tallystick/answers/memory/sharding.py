@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from tallystick.answers.memory.pipeline import layers_of, stacked, within
+from tallystick.answers.memory.pipeline import stacked, within
+from tallystick.answers.memory.placement import Shards, experts_of
 from tallystick.core.anatomy import AttentionRun, FeedForward, Heads, Norm, Routing, RunningPart
 from tallystick.core.entries import Entry
 from tallystick.core.evidence import Evidence
 from tallystick.core.ledger import Ledger
-from tallystick.errors import BadInput, shown
 
 # Row-parallel projections, whose outputs are summed over tensor parallel ranks: sharded by input
 # features, with whole biases. And low-rank projections that are too narrow to shard (Shoeybi et al.
@@ -25,81 +24,6 @@ _VOCABULARY = ("token_embedding", "head")
 
 # First ZeRO stage that shards each of these (Rajbhandari et al. 2020, "ZeRO", section 5).
 WHAT = {"optimizer": 1, "gradients": 2, "weights": 3}
-
-
-class Shards(NamedTuple):
-    """Number of ranks in each kind of parallelism."""
-
-    dp: int = 1  # data parallel: each rank has its own sequences
-    zero: int = 0  # states that data parallel ranks share: 1 optimizer, 2 also gradients, 3 also weights (FSDP)
-    tp: int = 1  # tensor parallel: each rank holds a part of every matrix
-    pp: int = 1  # pipeline parallel: each rank holds a part of the layers
-    ep: int = 1  # expert parallel: each rank holds a part of the experts
-
-    @property
-    def data(self) -> int:
-        """Size of the data parallel group; expert parallel ranks are a subset of it."""
-        return max(self.dp, self.ep)
-
-    @property
-    def ranks(self) -> int:
-        """Total number of ranks."""
-        return self.data * self.tp * self.pp
-
-
-def checked(shards: Shards, ledger: Ledger) -> Shards:
-    """Return `shards` unchanged if the model can be sharded this way.
-
-    Args:
-        shards: the requested parallelism.
-        ledger: the whole model.
-
-    Raises:
-        BadInput: for an invalid number, and for heads, layers or experts that the ranks do not
-            divide.
-    """
-    for what, number in shards._asdict().items():
-        least, most = (0, 3) if what == "zero" else (1, 1_000_000)
-        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
-            raise BadInput(
-                f"{what} is {shown(number)}, expected {'0 to 3' if what == 'zero' else 'a positive integer'}",
-                code="bad-value",
-            )
-    if shards.zero and shards.data == 1:
-        raise BadInput(
-            f"zero {shards.zero} needs dp: give the number of data-parallel ranks", code="conflicting-options"
-        )
-    for one in ledger.model.attending if shards.tp > 1 else ():
-        for what, heads in (("query heads", one.heads.queries), ("key and value heads", one.heads.keys)):
-            if int(heads) % shards.tp:
-                raise BadInput(
-                    f"{ledger.source} has {int(heads):,} {what}, which {shards.tp} tensor parallel ranks do not divide",
-                    code="indivisible",
-                )
-    entries = [stacked(entry) for entry in ledger.parameters]
-    layers = layers_of(entries)
-    if shards.pp > 1 and (not layers or layers % shards.pp):
-        raise BadInput(
-            f"{ledger.source} has {layers:,} layers, which {shards.pp} pipeline stages do not divide",
-            code="indivisible",
-        )
-    experts = _experts(entries)
-    if shards.ep > 1 and (not experts or shards.ep > experts):
-        raise BadInput(
-            f"{ledger.source} has {experts or 'no'} experts, too few for {shards.ep} expert parallel ranks",
-            code="indivisible",
-        )
-    if shards.ep > 1 and experts % shards.ep:
-        raise BadInput(
-            f"{ledger.source} has {experts} experts, which {shards.ep} expert parallel ranks do not divide",
-            code="indivisible",
-        )
-    if shards.dp > 1 and shards.dp % shards.ep:
-        raise BadInput(
-            f"{shards.ep} expert parallel ranks are some of the data parallel ones: dp {shards.dp} must be a multiple of ep",
-            code="indivisible",
-        )
-    return shards
 
 
 def shard(entries: Iterable[Entry], shards: Shards, what: str, rank: int = 0) -> list[Entry]:
@@ -276,7 +200,7 @@ def _thinner(part: RunningPart, ranks: int) -> RunningPart:
 
 
 def _expert_parallel(entries: Sequence[Entry], ranks: int) -> Iterator[Entry]:
-    each = _experts(entries) // ranks
+    each = experts_of(entries) // ranks
     for entry in entries:
         if entry.role != "experts":
             yield entry
@@ -284,13 +208,3 @@ def _expert_parallel(entries: Sequence[Entry], ranks: int) -> Iterator[Entry]:
             yield _over(entry, 0, ranks)
         elif numbers := within(entry.axes[-1], 0, each):  # experts stored one by one
             yield entry._replace(axes=(*entry.axes[:-1], numbers))
-
-
-def _experts(entries: Iterable[Entry]) -> int:
-    """Return the number of routed experts of a layer."""
-    counts = [
-        int(sum(entry.axes[-1])) if len(entry.axes) > 1 else int(entry.shape[0])
-        for entry in entries
-        if entry.role == "experts"
-    ]
-    return max(counts, default=0)

@@ -10,7 +10,8 @@ from tallystick.answers.memory import model_states
 from tallystick.answers.memory.activations import head_of
 from tallystick.answers.memory.number_formats import bytes_of
 from tallystick.answers.memory.pipeline import Stage, layers_of, of_stage, on_stage, stacked
-from tallystick.answers.memory.sharding import Shards, divided
+from tallystick.answers.memory.placement import Shards
+from tallystick.answers.memory.sharding import divided
 from tallystick.answers.serve.allocations import reserved
 from tallystick.core.anatomy import AttentionRun, FeedForward, Routing
 from tallystick.core.dtypes import BITS

@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     both = settings_of(options.both)
     a, b = (
-        count(source, part=options.part, **{**both, **settings_of(own)})
+        count(source, part=options.part, real=options.real, **{**both, **settings_of(own)})
         for source, own in ((options.a, options.of_a), (options.b, options.of_b))
     )
     answer = compare(a, b)

@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.part:
         source, settings = ledger_of(options), {}
     varied = None if options.vary is None else dict(word.split("=", 1) for word in options.vary)
-    answer = formula(source, vary=varied, **settings)
+    answer = formula(source, real=options.real, vary=varied, **settings)
     if options.format == "json":
         print_json(answer.to_dict())
         return 0

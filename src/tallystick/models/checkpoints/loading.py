@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from tallystick.arguments import named
-from tallystick.core.config import CONFIG
+from tallystick.core.config import CONFIG, TOKENIZER
 from tallystick.errors import BadInput, quoted, shown
 from tallystick.formats.folder import TORCH_INDEX, TORCH_SINGLE, find_safetensors, names_in
 from tallystick.models.checkpoints import lazy_tensors, llama2c, nanogpt, pickles
@@ -23,7 +23,7 @@ from tallystick.models.config import DecoderConfig
 from tallystick.models.decoder import Decoder
 from tallystick.models.families import config_of
 from tallystick.models.surgery import set_dropout
-from tallystick.sources.checkpoint.tokenizer import TOKENIZER, rows_needed
+from tallystick.sources.checkpoint.tokenizer import rows_needed
 from tallystick.sources.locate import locate_weights
 
 

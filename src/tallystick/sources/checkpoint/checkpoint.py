@@ -20,8 +20,9 @@ from tallystick.formats.shards import Named, read_checkpoint
 from tallystick.formats.weights_file import WeightsFile
 from tallystick.sources.checkpoint.match_config import ConfigMatch, match_config
 from tallystick.sources.checkpoint.own_config import OwnConfig, own_config_of, read_own_config, tied_by_flag
+from tallystick.sources.checkpoint.peft import WEIGHTS as ADAPTER
 from tallystick.sources.checkpoint.peft import adapter_config, adapter_notes
-from tallystick.sources.checkpoint.stored_entries import alias_entries, stored_entries, stored_sizes
+from tallystick.sources.checkpoint.stored_entries import alias_entries, among_neighbours, stored_entries, stored_sizes
 from tallystick.sources.checkpoint.values import HandedValues, StoredValues, ValuesElsewhere
 from tallystick.sources.gc_paused import gc_paused
 from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by_name, packed_notes
@@ -54,7 +55,7 @@ def ledger_from_checkpoint(
     """
     contents = read_checkpoint(path, shards)
     config = path.parent / CONFIG
-    adapter = adapter_config(path)
+    adapter = adapter_config(path) if path.name.startswith(ADAPTER) else None
     if contents.config is not None:
         context = own_config_of(contents.config, overrides, str(path))
     elif contents.own_names or adapter is not None:
@@ -68,7 +69,7 @@ def ledger_from_checkpoint(
         context = context._replace(notes=adapter_notes(path.parent, adapter, checkpoint.entries), adapter=True)
         checkpoint = checkpoint._replace(context=context)
     if context.ledgers:
-        ledger = checkpoint.ledger(match_config(checkpoint.entries, context.ledgers, headless=context.headless))
+        ledger = checkpoint.ledger(checkpoint.match(context.ledgers, headless=context.headless))
     else:
         ledger = checkpoint.ledger(None, ask=checkpoint.asked if context.foreign else None)
     if path.name.endswith(".json") and not isinstance(path, Remote):  # a remote index is fetched once
@@ -107,7 +108,7 @@ def ledger_of_part(
         assert whole.values is not None  # noqa: S101  # the files are available
         try:
             with current().paused():
-                matched = match_transformers(whole.entries, config, whole.values, source=CONFIG, language=True)
+                matched = match_transformers(whole.with_roles(), config, whole.values, source=CONFIG, language=True)
         except BadInput as error:
             raise BadInput(
                 f"{source}: cannot tell the language part from the names alone; {error}", code=error.code
@@ -115,7 +116,7 @@ def ledger_of_part(
         names = frozenset(stored.name for stored, _ in matched.found.pairs)
     context = context._replace(notes=left_out(whole.entries, names))
     part = _checkpoint_of(path, _only(whole, names), context, source)
-    return part.ledger(matched or match_config(part.entries, layouts))
+    return part.ledger(matched or part.match(layouts))
 
 
 def _only(whole: _Checkpoint, names: frozenset[str]) -> WeightsFile:
@@ -178,15 +179,26 @@ class _Checkpoint(NamedTuple):
     source: str
     contents: WeightsFile
     packed: FoundPacked
-    entries: list[Entry]
+    entries: list[Entry]  # each with the role that its own name says
     context: OwnConfig
     values: StoredValues | ValuesElsewhere | None  # None if only the header is available
+
+    def with_roles(self) -> list[Entry]:
+        """Return the entries with the roles that their neighbours tell too."""
+        return among_neighbours(self.entries, self.contents)
+
+    def match(self, layouts: Sequence[Ledger], *, headless: bool = False) -> ConfigMatch:
+        """Match the tensors with a config's; neighbours tell the roles of those that it lacks."""
+        matched = match_config(self.entries, layouts, headless=headless)
+        if all(counterpart is not None or real.buffer for real, counterpart in matched.found.pairs):
+            return matched
+        return match_config(self.with_roles(), layouts, headless=headless)
 
     def ledger(
         self, matched: ConfigMatch | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
     ) -> Ledger:
         """Return the ledger of the stored tensors, with the roles and ties that a config states."""
-        entries = list(matched.entries if matched else self.entries)
+        entries = list(matched.entries if matched else self.with_roles())
         entries += alias_entries(entries, self.contents.files)
         notes = [
             *self.contents.notes,
@@ -237,7 +249,7 @@ class _Checkpoint(NamedTuple):
         assert self.values is not None  # noqa: S101  # a config is read only if the files are available
         try:
             with current().paused():
-                matched = match_transformers(self.entries, self.context.foreign, self.values, source=CONFIG)
+                matched = match_transformers(self.with_roles(), self.context.foreign, self.values, source=CONFIG)
             return self.ledger(matched)
         except BadInput as error:
             return self.ledger(None, [f"ties were read from the flag {TIE} only: {error}"])

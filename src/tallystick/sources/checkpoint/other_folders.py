@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tallystick.core.config import LITGPT_CONFIG, OTHER_CONFIGS
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, quoted
 from tallystick.files.flat_yaml import read_flat_yaml
@@ -13,7 +14,7 @@ from tallystick.files.texts import read_json
 from tallystick.formats.folder import find_weights
 from tallystick.sources.checkpoint.checkpoint import ledger_from_checkpoint
 from tallystick.sources.configs.config import ledger_from_config
-from tallystick.sources.configs.other_configs import LITGPT, NAMES, is_own
+from tallystick.sources.configs.resolve import other_kind
 
 _SLICES = "consolidated."  # prefix of Meta's files; each holds a slice of every tensor
 
@@ -35,7 +36,7 @@ def ledger_from_own_folder(
     Raises:
         BadInput: if neither weights nor config can be read.
     """
-    config = next((name for name in sorted(NAMES) if name in names), None)
+    config = next((name for name in sorted(OTHER_CONFIGS) if name in names), None)
     values = _values(folder, config)
     if config is None or values is None:
         return None
@@ -58,10 +59,10 @@ def _values(folder: Location, config: str | None) -> Mapping[str, Any] | None:
     if config is None:
         return None
     try:
-        values = read_flat_yaml(folder / config) if config == LITGPT else read_json(folder / config)
+        values = read_flat_yaml(folder / config) if config == LITGPT_CONFIG else read_json(folder / config)
     except BadInput:  # another program's file may have that name
         return None
-    return values if isinstance(values, Mapping) and is_own(values) else None
+    return values if isinstance(values, Mapping) and other_kind(values) else None
 
 
 def _held_against(ledger: Ledger, values: Mapping[str, Any], config: str) -> str:

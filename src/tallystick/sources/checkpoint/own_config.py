@@ -14,8 +14,7 @@ from tallystick.files.remote import Location, NotThere
 from tallystick.files.texts import read_json
 from tallystick.sources.configs.config import layouts
 from tallystick.sources.configs.native import refuse_odd_flag
-from tallystick.sources.configs.other_configs import is_params
-from tallystick.sources.configs.resolve import TEXT_PARTS, model_type_of, resolve
+from tallystick.sources.configs.resolve import PARAMS, TEXT_PARTS, model_type_of, other_kind, resolve
 from tallystick.sources.roles.embedding_and_head import tied_pairs
 
 
@@ -53,7 +52,7 @@ def own_config_of(values: Mapping[str, Any], overrides: Mapping[str, Any], sourc
     """Return the ledgers that a config's values describe, or a note if its type is not native."""
     context = OwnConfig(values=values)
     try:
-        if is_params(values):
+        if other_kind(values) == PARAMS:
             # This raises for Meta's keys, because these checkpoints use other tensor names.
             model_type_of({**values, **overrides}, source)
         asked = resolve(values, overrides, source)

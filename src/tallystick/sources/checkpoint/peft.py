@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tallystick.core.config import ADAPTER_CONFIG
 from tallystick.core.entries import Entry
 from tallystick.errors import BadInput, grouped, quoted, shown
 from tallystick.files.remote import Location, NotThere
 from tallystick.files.texts import read_json
 
-CONFIG = "adapter_config.json"
-WEIGHTS = "adapter_model."
+WEIGHTS = "adapter_model."  # how the name of an adapter's file begins
 
 # peft 0.21, `get_peft_model_state_dict`: the adapter's name is removed from the saved tensor names.
 _FIRST, _SECOND = re.compile(r"\.lora_(?:embedding_)?A(?=\.|$)"), re.compile(r"\.lora_(?:embedding_)?B(?=\.|$)")
@@ -22,14 +22,12 @@ _ADAPTER = re.compile(
 
 
 def adapter_config(path: Location) -> dict[str, Any] | None:
-    """Return the `adapter_config.json` next to an adapter's weights; None for other weights.
+    """Return the `adapter_config.json` next to an adapter's weights, or None.
 
     Raises:
         BadInput: if the config cannot be read.
     """
-    if not path.name.startswith(WEIGHTS):
-        return None
-    config = path.parent / CONFIG
+    config = path.parent / ADAPTER_CONFIG
     try:
         values = read_json(config)
     except NotThere:
@@ -62,7 +60,7 @@ def adapter_notes(folder: Location, values: Mapping[str, Any], entries: Iterable
     stated = values.get("r")
     if ranks and not values.get("rank_pattern") and isinstance(stated, int) and set(ranks.values()) != {stated}:
         notes.append(
-            f"{CONFIG} says rank {grouped(stated)}, but the tensors have rank {_listed(sorted(set(ranks.values())))}"
+            f"{ADAPTER_CONFIG} says rank {grouped(stated)}, but the tensors have rank {_listed(sorted(set(ranks.values())))}"
         )
     whole = [single for single in singles if not _ADAPTER.search(single.name)]
     if whole:

@@ -34,11 +34,15 @@ def stored_sizes(contents: WeightsFile) -> tuple[int, int]:
 
 
 def stored_entries(path: Location, contents: WeightsFile, packed: FoundPacked) -> list[Entry]:
-    """Return the stored tensors as entries, with roles from their names."""
+    """Return the stored tensors as entries, each with the role that its own name says."""
     try:
-        entries = [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
+        return [_known(entry, contents, packed) for entry in _rolled(contents, packed)]
     except BadInput as error:
         raise BadInput(f"{path}: {error}", code=error.code) from None
+
+
+def among_neighbours(entries: list[Entry], contents: WeightsFile) -> list[Entry]:
+    """Return stored tensors with the roles that shapes and neighbours tell if no config does."""
     if contents.own_names:  # such a format's names determine all roles
         return entries
     return [entry._replace(role=matched.role) for entry, matched in zip(entries, roles_of(entries), strict=True)]

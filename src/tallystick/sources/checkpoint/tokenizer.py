@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.core.budget import current
+from tallystick.core.config import TOKENIZER
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 from tallystick.files.texts import keep_json, read_bytes
 
-TOKENIZER = "tokenizer.json"
 _PIECE = 1 << 20  # bytes decoded at once
 
 # Keys whose values hold the ids. Inside a string their quotes would be escaped, so each match is a

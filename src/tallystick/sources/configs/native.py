@@ -60,7 +60,7 @@ def native_ledger(asked: Resolved, *, kind: str = "config", published: bool = Fa
     )
     notes = (*asked.notes, *note_of(settings, family))
     ledger = Ledger(tuple(entries), source=source, kind=kind, notes=notes, model=description)
-    if layers := mtp.stated(settings):
+    if not settings.keys().isdisjoint(mtp.KEYS) and (layers := mtp.stated(settings)):
         ledger = ledger.with_notes(_further_note(layers, ledger if mtp.LAYERS in family.running else None))
     if family.name.startswith("book_") and TIE not in settings:
         ledger = ledger.with_notes(_book_note(ledger))
@@ -133,6 +133,15 @@ def dtype_in(values: Mapping[str, Any]) -> str | None:
     parts = (part for part in values.values() if isinstance(part, Mapping))
     found = (one.get(key) for one in (values, *parts) for key in ("dtype", "torch_dtype"))
     return next((one.removeprefix("torch.") for one in found if isinstance(one, str) and one), None)
+
+
+def dtype_note(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> list[str]:
+    """Return a note if a config of a published kind, unlike those of a course, states no dtype."""
+    model_type = values.get("model_type")
+    published = isinstance(model_type, str) and model_type not in architectures.TEACHING
+    if not published or dtype_in({**values, **overrides}) is not None:
+        return []
+    return ["the config states no dtype: assumed float32; change it with --set dtype=bfloat16"]
 
 
 def positions_in(values: Mapping[str, Any]) -> int | None:

@@ -13,9 +13,6 @@ from typing import Any, NamedTuple
 from tallystick.core.config import TIE
 from tallystick.errors import BadInput, quoted, shown
 
-PARAMS, LITGPT = "params.json", "model_config.yaml"
-NAMES = frozenset((PARAMS, LITGPT))
-
 LLAMA_ROWS = 32_000  # the vocabulary of Llama 1 and 2, for which Meta's files write vocab_size -1
 LARGEST_MULTIPLIER = 1000.0
 
@@ -61,9 +58,6 @@ _PARAMS = frozenset(
 _DTYPES = ("dtype", "torch_dtype")
 
 
-_OF_LITGPT, _OF_PARAMS = {"mlp_class_name", "n_embd", "n_layer"}, {"dim", "n_layers"}
-
-
 class Translated(NamedTuple):
     """A config in Hugging Face's keys."""
 
@@ -72,37 +66,22 @@ class Translated(NamedTuple):
     notes: tuple[str, ...]
 
 
-def is_own(values: Mapping[str, Any]) -> bool:
-    """Return whether a config is Meta's, Mistral's or litgpt's, by its distinctive keys."""
-    return values.keys() >= _OF_LITGPT or values.keys() >= _OF_PARAMS
-
-
-def is_params(values: Mapping[str, Any]) -> bool:
-    """Return whether a config has the keys of ``params.json``.
-
-    Its checkpoints use other tensor names.
-    """
-    return values.keys() >= _OF_PARAMS and not values.keys() >= _OF_LITGPT
-
-
-def translated(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str) -> Translated | None:
-    """Translate a config to Hugging Face's keys; return None if it is of another kind.
+def translated(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str, *, litgpt: bool) -> Translated:
+    """Translate a config to Hugging Face's keys.
 
     Args:
-        values: the config; ``dim`` and ``n_layers`` mark Meta or Mistral, ``mlp_class_name``
-            litgpt.
+        values: the config.
         overrides: the user's overrides, in the config's own keys.
         source: the user's name for the config, for messages.
+        litgpt: whether the keys are litgpt's, not those of ``params.json``.
 
     Raises:
         BadInput: if a size is not a positive integer, or an unread key may change a tensor.
     """
-    if not is_own(values):
-        return None
     stated = {**values, **overrides}
-    translate = _from_litgpt if values.keys() >= _OF_LITGPT else _from_params
+    translate = _from_litgpt if litgpt else _from_params
     made, notes = translate(stated, source)
-    unread = [key for key in overrides if translate is _from_litgpt and key not in {*values, *_DTYPES}]
+    unread = [key for key in overrides if litgpt and key not in {*values, *_DTYPES}]
     if unread:
         raise BadInput(f"{source} has no {', '.join(unread)} to set", code="unknown-key")
     kept = {key: one for key, one in overrides.items() if key in _DTYPES}

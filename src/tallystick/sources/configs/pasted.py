@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from tallystick.core.budget import current
 from tallystick.errors import BadInput
-from tallystick.files.texts import NotJSON, parsed_json
 
 LARGEST_DICTIONARY = 20_000  # characters
 MOST_DICTIONARIES = 100  # in one text
@@ -51,25 +50,7 @@ def dictionaries(text: str) -> list[Pasted]:
     return found
 
 
-def config_of(text: str, source: str) -> Any:
-    """Return the config in a text: JSON, or its only dictionary.
-
-    Args:
-        text: the text of a config file.
-        source: its name, for messages.
-
-    Raises:
-        BadInput: if the text holds neither, or several dictionaries.
-    """
-    try:
-        return parsed_json(text, source)
-    except NotJSON:
-        if (values := config_in(text, source)) is None:
-            raise
-        return values
-
-
-def config_in(text: str, source: str) -> dict[str, Any] | None:
+def dictionary_in(text: str, source: str) -> dict[str, Any] | None:
     """Return the only dictionary in a text, or None if it holds none.
 
     Args:

@@ -21,7 +21,6 @@ from tallystick.sources.configs.classes import (
     variant_of,
     without_head,
 )
-from tallystick.sources.configs.other_configs import translated
 
 _LONGEST_TYPE = 200  # characters of a model_type
 _MOST_COMPARED = 50  # keys of a dictionary that is not a config, compared for spelling mistakes
@@ -38,6 +37,10 @@ DIALECTS = (
     ("book_gpt", {"emb_dim"}),
     ("nanogpt", {"block_size", "n_embd"}),
 )
+
+# Configs of other programs, recognised by distinctive keys, which `other_configs` translates.
+LITGPT, PARAMS = "litgpt", "params"  # model_config.yaml; Meta's and Mistral's params.json
+_OTHERS = ((LITGPT, {"mlp_class_name", "n_embd", "n_layer"}), (PARAMS, {"dim", "n_layers"}))
 
 
 class Resolved:
@@ -123,12 +126,19 @@ def resolve(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str
         BadInput: if the config states no model type and none follows from its keys or class.
     """
     notes: tuple[str, ...] = ()
-    if other := translated(values, overrides, source):
-        values, overrides, notes = other
+    if kind := other_kind(values):
+        from tallystick.sources.configs.other_configs import translated
+
+        values, overrides, notes = translated(values, overrides, source, litgpt=kind == LITGPT)
     stated = {**values, **overrides}
     model_type, family = _typed(stated, source)
     variant = variant_of(stated, family) if family else None
     return Resolved(values, overrides, source, notes, model_type, family, variant)
+
+
+def other_kind(values: Mapping[str, Any]) -> str:
+    """Return the other program whose keys a config has, `LITGPT` or `PARAMS`, or ""."""
+    return next((kind for kind, needed in _OTHERS if needed <= values.keys()), "")
 
 
 def model_type_of(values: Mapping[str, Any], source: str) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ON_META = "built on the meta device, without memory"
 
 
-def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
+def ledger_from_factory(name: str, arguments: Mapping[str, Any], *, real: bool = False) -> Ledger:
     """Import `package.module:factory`, call it with the ``--set`` arguments and count its module.
 
     A dictionary is read as a config. A factory is called on the meta device first, where a model
@@ -35,24 +35,25 @@ def ledger_from_factory(name: str, arguments: Mapping[str, Any]) -> Ledger:
     Args:
         name: ``"package.module:factory"``.
         arguments: keyword arguments of the call; config keys if the target is a dictionary.
+        real: build it in real memory at once.
 
     Raises:
         BadInput: if the import or the call fails, or the result is not an `nn.Module`.
     """
-    from tallystick.sources.factory import on_meta
+    from tallystick.sources.factory.on_meta import built_on_meta
     from tallystick.sources.torch_module.module import ledger_from_module
     from tallystick.sources.torch_module.values import LaterValues
 
     target = find(name)
     if isinstance(target, Mapping):  # GPT_CONFIG_124M, as books define it
-        from tallystick.sources.quantized.from_config import ledger_of_config
+        from tallystick.sources.config_ledger import ledger_of_config
 
         return ledger_of_config(target, arguments, source=name)
     needed("torch", f"{name}, a live module,")
     why = ""
-    if on_meta.wanted() and _is_called(target):
+    if not real and _is_called(target):
         try:
-            module = on_meta.built_on_meta(lambda: build(name, target, arguments))
+            module = built_on_meta(lambda: build(name, target, arguments))
             ledger = ledger_from_module(module, source=name, keep=True)
         except BadInput as refused:
             why = str(refused)

@@ -7,9 +7,7 @@ value, an address or a device may build something else there, so it is called ag
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
@@ -18,23 +16,6 @@ from tallystick.unforeseen import described
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-_IN_MEMORY: ContextVar[bool] = ContextVar("in_memory", default=False)
-
-
-@contextmanager
-def in_real_memory(really: bool = True) -> Iterator[None]:
-    """Make factories build in real memory inside the block; `really=False` changes nothing."""
-    before = _IN_MEMORY.set(_IN_MEMORY.get() or really)
-    try:
-        yield
-    finally:
-        _IN_MEMORY.reset(before)
-
-
-def wanted() -> bool:
-    """Return whether a module may be built on the meta device."""
-    return not _IN_MEMORY.get()
 
 
 def built_on_meta(build: Callable[[], nn.Module]) -> nn.Module:

@@ -9,25 +9,19 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from tallystick import architectures
 from tallystick.core.dtypes import size_in_bytes
 from tallystick.core.entries import Axis, Entry
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, quoted
 from tallystick.sources.configs.config import ledger_from_config
-from tallystick.sources.configs.native import dtype_in
+from tallystick.sources.configs.native import dtype_in, dtype_note
 from tallystick.sources.configs.resolve import TEXT_PARTS
+from tallystick.sources.quantized import KEY, KEYS
 
 if TYPE_CHECKING:  # most configs need none of it
     from tallystick.sources.quantized.layouts import Scheme, StoredPart
     from tallystick.sources.quantized.settings import Quantiser
 
-KEYS = (
-    "quantization_config",
-    "quantization",
-    "compression_config",
-)  # the second is MLX's, the third older compressed-tensors'
-KEY = KEYS[0]
 _WHOLE = ("router", "norm", "token_embedding", "position_embedding")  # roles that only MLX quantises
 _MOST_LAYERS = 10_000  # layers examined one by one, if a config names single layers
 _TWO_IN_ONE = ("gate_up_proj", "input_linear.weight", "w13_weight")  # fused gate and up of experts, published as two
@@ -36,10 +30,10 @@ _CONV1D = ("c_attn.weight", "c_fc.weight", "c_proj.weight", "q_attn.weight")
 _OF_CONV1D = ("gpt2", "openai-gpt", "imagegpt", "decision_transformer")
 
 
-def ledger_of_config(
+def ledger_of_quantised(
     values: Mapping[str, Any], overrides: Mapping[str, Any], *, source: str, kind: str = "config"
 ) -> Ledger:
-    """Return the ledger of a config without weights, in the bytes that its files would hold.
+    """Return the ledger of a config that states how weights are quantised.
 
     Args:
         values: the config as a dictionary.
@@ -50,8 +44,6 @@ def ledger_of_config(
     Raises:
         BadInput: if the config cannot be read, or nothing reads one of the overrides.
     """
-    if not isinstance(values, Mapping):
-        return ledger_from_config(values, overrides, source=source, kind=kind)
     if KEY in overrides:
         values = {**{key: value for key, value in values.items() if key not in KEYS}, KEY: overrides[KEY]}
         overrides = {key: value for key, value in overrides.items() if key != KEY}
@@ -67,9 +59,7 @@ def ledger_of_config(
     ledger = ledger.with_notes(*why)
     if quantiser and assumed:
         return ledger.with_notes(f"the config states no dtype: unpacked tensors are assumed to be {quantiser.dtype}")
-    if kind == "config" and stated is None and _has_dtype(values):
-        return ledger.with_notes(_NO_DTYPE)
-    return ledger
+    return ledger.with_notes(*dtype_note(values, overrides)) if kind == "config" and not quantiser else ledger
 
 
 def pack_as_stated(ledger: Ledger, values: Mapping[str, Any]) -> Ledger:
@@ -98,9 +88,6 @@ def _named(source: str) -> Iterator[None]:
         raise BadInput(f"{source}: {KEY}: {error}", code=error.code) from None
 
 
-_NO_DTYPE = "the config states no dtype: assumed float32; change it with --set dtype=bfloat16"
-
-
 def _quantiser(values: Mapping[str, Any], dtype: str | None) -> tuple[Quantiser | None, tuple[str, ...]]:
     """Return the quantiser that a config or its language part states, or a note on why not."""
     parts = (values[part] for part in TEXT_PARTS if isinstance(values.get(part), Mapping))
@@ -114,12 +101,6 @@ def _quantiser(values: Mapping[str, Any], dtype: str | None) -> tuple[Quantiser 
         return quantiser_of({"expert_dtype": values.get("expert_dtype"), **quantisation}, dtype), ()
     except Unstated as missing:
         return None, (_unknown(quantisation, str(missing), dtype or "float32"),)
-
-
-def _has_dtype(values: Mapping[str, Any]) -> bool:
-    """Return whether a config is of a published kind, which states its dtype."""
-    model_type = values.get("model_type")
-    return isinstance(model_type, str) and model_type not in architectures.TEACHING
 
 
 def _unknown(quantisation: Mapping[str, Any], missing: str, dtype: str) -> str:
