@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rotating import some_by_commit
 from tallystick.cli.commands import presets
 from tallystick.cli.main import main
 from tallystick.report.numbers import exact, giga, in_bytes, in_flops, in_giga, rough
@@ -68,6 +69,7 @@ def test_all_streams_closed():
     assert run("count", "gpt2", redirected="<&- >&- 2>&-").returncode == 2
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_no_file_takes_the_number_of_a_closed_stream(tmp_path):
     """What a factory or a library writes to standard error would be written into that file."""
     (tmp_path / "mine.py").write_text(
@@ -133,14 +135,18 @@ def interrupted(at, *words, folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "points"), [(["count", "gpt2"], 24), (["count", "mine:build"], 12)], ids=["config", "factory"]
+    ("words", "points", "taken"),
+    [(["count", "gpt2"], 24, 24), (["count", "mine:build"], 12, 3)],
+    ids=["config", "factory"],
 )
-def test_an_interrupt_at_any_moment(words, points, tmp_path):
-    """During the package's imports, argparse, the work, torch's imports, the writing."""
+def test_an_interrupt_at_any_moment(words, points, taken, tmp_path):
+    """During the package's imports, argparse, the work, torch's imports, the writing. Where torch
+    is imported, which takes seconds, at other points in each commit.
+    """
     (tmp_path / "mine.py").write_text("from torch import nn\ndef build():\n    return nn.Linear(1, 1)\n")
     assert interrupted(0, *words, folder=tmp_path).returncode == 0
     calls = int((tmp_path / "calls").read_text())
-    for point in range(points):
+    for point in some_by_commit(range(points), taken):
         # From the first call of all that is prepared; the last tenth is the end of the process,
         # when all is answered.
         at = 40 + point * (calls * 9 // 10) // points
@@ -165,6 +171,7 @@ def test_an_interrupt_of_a_page_that_is_served():
     assert (server.returncode, errors) == (130, "tallystick: interrupted\n")
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_an_ignored_interrupt_stays_ignored(tmp_path):
     (tmp_path / "mine.py").write_text(
         "import os, signal\nfrom torch import nn\n"

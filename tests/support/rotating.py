@@ -23,6 +23,16 @@ def drawn_by_commit(examples: int) -> Callable[[Any], Any]:
     return lambda test: seed(int(measurements.digest(measurements.seed()), 16))(chosen(test))
 
 
+def some_by_commit(cases: Sequence[Any], most: int) -> list[Any]:
+    """So many of the cases, in their order, and others in other commits; all of them in a search
+    after a change.
+    """
+    if EXAMPLES is not None:
+        return list(cases)
+    taken = random.Random(f"{measurements.seed()} {[*cases]}").sample(range(len(cases)), min(most, len(cases)))
+    return [cases[place] for place in sorted(taken)]
+
+
 def one_by_commit(cases: Sequence[str]) -> list[str]:
     """One of the cases, and others in other commits; all of them in a search after a change."""
     if EXAMPLES is not None:
