@@ -148,9 +148,9 @@ class Ledger(Displayed):
 
     # -- single tensors ---------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """Every single tensor, buffers included."""
+        """Every single tensor, buffers included; unrolled once and cached."""
         if self._tensors_in_all > MOST_LISTED:
             raise BadInput(
                 f"{self.source} has more than {MOST_LISTED:,} tensors, too many to list individually", code="too-large"
