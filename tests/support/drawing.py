@@ -78,11 +78,14 @@ def some(types: Sequence[str], most: int) -> list[str]:
     return sorted(random.Random(SEED).sample(types, min(most, len(types)))) if EXAMPLES is None else list(types)
 
 
+# Made once of the same values, as hypothesis examines each strategy that it has not seen.
+@cache
 def sometimes(values: SearchStrategy[Any]) -> SearchStrategy[Any]:
     """One of `values`, or no such key at all."""
     return st.one_of(values, st.just(ABSENT))
 
 
+@cache
 def nullable(values: SearchStrategy[Any]) -> SearchStrategy[Any]:
     """One of `values`, null, or no such key at all."""
     return st.one_of(values, st.none(), st.just(ABSENT))
@@ -102,6 +105,16 @@ def config(model_type: str, **values: Any) -> Config:
     """A config.json without the keys that were drawn to be absent."""
     present = {key: value for key, value in values.items() if value is not ABSENT}
     return {"model_type": model_type, "pad_token_id": None, **present}
+
+
+@cache
+def divisor(number: int) -> SearchStrategy[int]:
+    return st.sampled_from(divisors(number))
+
+
+@cache
+def one_of_these(values: tuple[Any, ...]) -> SearchStrategy[Any]:
+    return st.sampled_from(values)
 
 
 # A complete config of a few thousand parameters of a type with Llama's keys.
@@ -172,7 +185,7 @@ def llama_like(
     divide the width even where `head_dim` is stated.
     """
     heads = draw(HEADS)
-    grouped = st.sampled_from(divisors(heads))
+    grouped = divisor(heads)
     of_type = grouped if kv is ABSENT else nullable(grouped) if kv is None or null_kv else sometimes(grouped)
     key_value = draw(of_type)
     if kv and key_value is ABSENT:
@@ -206,8 +219,8 @@ def with_experts(
     count = draw(st.integers(1, 9))
     return {
         **draw(base),
-        draw(st.sampled_from([of, alias])): count,
-        draw(st.sampled_from(used)): draw(st.integers(1, count)),
+        draw(one_of_these((of, alias))): count,
+        draw(one_of_these(used)): draw(st.integers(1, count)),
     }
 
 
