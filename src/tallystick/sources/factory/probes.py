@@ -7,6 +7,7 @@ roundings.
 
 from __future__ import annotations
 
+import heapq
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -101,7 +102,7 @@ def _nearest(rounding: Expression, base: Point, argument: str, candidates: Seque
             above.append((part, -value))
             below.append((-part, -value))
     for some in (above, below, upon):
-        for _, value in sorted(some)[:NEAREST]:
+        for _, value in heapq.nsmallest(NEAREST, some):
             yield {**base, argument: -value}
 
 

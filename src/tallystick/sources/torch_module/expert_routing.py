@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tallystick.sources.roles.stacks import parent
@@ -33,13 +34,18 @@ def shares(model: nn.Module, experts: Mapping[str, int]) -> dict[str, Fraction]:
         experts: tensor name -> number of experts; 0 if its shape does not determine it.
     """
     modules = dict(_modules(model, "", ()))
-    known: dict[tuple[str, int], Fraction | None] = {}
+
+    @cache  # experts have the modules around them in common
+    def said(place: str, count: int) -> Fraction | None:
+        if place not in modules:
+            return None
+        near = "." in place  # not the model itself, nor a module directly below it
+        return _said(modules[place], _NEAR if near else _USED, count)
+
+    known = cache(lambda place, count: _share(said, place, count))
     found = {}
     for name, count in experts.items():
-        place = parent(name), count
-        if place not in known:
-            known[place] = _share(modules, *place)
-        if (share := known[place]) is not None:
+        if (share := known(parent(name), count)) is not None:
             found[name] = share
     return found
 
@@ -55,16 +61,11 @@ def _modules(module: nn.Module, path: str, around: tuple[int, ...]) -> Iterator[
             yield from _modules(child, f"{path}.{name}" if path else name, (*around, id(module)))
 
 
-def _share(modules: Mapping[str, nn.Module], place: str, count: int) -> Fraction | None:
-    while True:
-        if place in modules:
-            near = "." in place  # not the model itself, nor a module directly below it
-            said = _said(modules[place], _NEAR if near else _USED, count)
-            if said is not None:
-                return said
-        if not place:
-            return None
+def _share(said: Callable[[str, int], Fraction | None], place: str, count: int) -> Fraction | None:
+    """Return the share that the nearest module around a place states, or None."""
+    while (share := said(place, count)) is None and place:
         place = parent(place)
+    return share
 
 
 def _said(module: nn.Module, names: tuple[re.Pattern[str], ...], count: int) -> Fraction | None:
@@ -82,13 +83,18 @@ def _said(module: nn.Module, names: tuple[re.Pattern[str], ...], count: int) -> 
 def _configs(values: Mapping[str, Any], *, deep: bool = True) -> Iterator[Mapping[str, Any]]:
     """Yield the values of a module's configs, by any usual name, and of configs inside them."""
     for name, value in values.items():
-        if not isinstance(name, str) or not _CONFIG.fullmatch(name):
+        if not isinstance(name, str) or not _names_config(name):
             continue
         held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
         if isinstance(held, dict) and "_parameters" not in held:
             yield held
             if deep:
                 yield from _configs(held, deep=False)
+
+
+@lru_cache(maxsize=4096)  # every module has the same few attributes
+def _names_config(name: str) -> bool:
+    return bool(_CONFIG.fullmatch(name))
 
 
 def _number(values: Mapping[str, Any], names: tuple[re.Pattern[str], ...], most: int) -> int | None:
