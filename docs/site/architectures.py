@@ -169,8 +169,8 @@ def _others(architecture: Architecture) -> str:
     import transformers
 
     endings = DECODER if architecture.variants is None else architecture.variants
-    named = zip(endings, variants_of(architecture), strict=True)
-    return ", ".join(ending for ending, name in named if hasattr(transformers, name))
+    there = set(transformers.__all__)  # without importing the module of each class
+    return ", ".join(ending for ending, name in zip(endings, variants_of(architecture), strict=True) if name in there)
 
 
 def _default(value: Any) -> str:
