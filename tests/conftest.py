@@ -1,6 +1,7 @@
 """Fixtures that several files of tests use."""
 
 import gc
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -26,6 +27,29 @@ def pytest_collection():
     finally:
         gc.enable()
         gc.freeze()
+
+
+@pytest.fixture
+def add_architectures(monkeypatch):
+    """Looks for types in one more folder. What it returns forgets them, as a test's end does."""
+    from tallystick import architectures
+    from tallystick.core.registry import REGISTRY
+
+    added = []
+
+    def forget():
+        importlib.invalidate_caches()  # a file may be written within a tick of the clock
+        for name in added:
+            REGISTRY.pop(name, None)
+            sys.modules.pop(f"{architectures.__name__}.{name}", None)
+
+    def add(folder, *types):
+        monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(folder)])
+        added.extend(types)
+        return forget
+
+    yield add
+    forget()
 
 
 loaded = []  # what a run without torch may not import, in this process or a worker

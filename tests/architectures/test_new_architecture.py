@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import runpy
 import shutil
-import sys
 
 import pytest
 from hypothesis import Phase, find, settings
@@ -15,7 +15,6 @@ import tallystick
 from new_architecture import ARCHITECTURES, SUPPORT, UNPACKAGED
 from repository import ROOT
 from tallystick import architectures
-from tallystick.core.registry import REGISTRY
 
 CONFIG = {
     "model_type": "birch",
@@ -46,15 +45,10 @@ def root(tmp_path):
 
 
 @pytest.fixture
-def counted(root, monkeypatch):
+def counted(root, add_architectures):
     """Counts configs with the architectures of the copy."""
-    begun = {"birch", "silver-birch", "mt5"}
-    monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(root / ARCHITECTURES)])
-    monkeypatch.setattr(architectures, "_seen", set())  # later tests have no such folder
-    yield lambda **values: tallystick.count(values)
-    for name in begun:
-        REGISTRY.pop(name, None)
-        sys.modules.pop(f"tallystick.architectures.{name}", None)
+    add_architectures(root / ARCHITECTURES, "birch", "silver-birch", "mt5")
+    return lambda **values: tallystick.count(values)
 
 
 # Any config will do, and the simplest takes hundreds of draws to find.
@@ -62,7 +56,9 @@ ANY = settings(phases=[Phase.generate], database=None, derandomize=True)
 
 
 def begin(root, *arguments):
-    return new_architecture.main([*map(str, arguments)], root)
+    code = new_architecture.main([*map(str, arguments)], root)
+    importlib.invalidate_caches()  # the file may be written within a tick of the clock
+    return code
 
 
 def test_a_skeleton_counts_at_once(root, counted, capsys):

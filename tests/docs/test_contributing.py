@@ -2,18 +2,14 @@
 saved.
 """
 
-import importlib
 import re
 import runpy
 import shutil
-import sys
 
 import pytest
 
 import tallystick
 from repository import ROOT
-from tallystick import architectures
-from tallystick.core.registry import REGISTRY
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
@@ -30,27 +26,20 @@ def test_the_tree_is_that_of_now():
 
 
 @pytest.fixture
-def toy(tmp_path, monkeypatch):
+def toy(tmp_path, add_architectures):
     """Saves the example, one text in it replaced by another, and counts configs of its type."""
     example = re.search(r"```python\n(.*?)```", TEXT, re.DOTALL)
     assert example
-    monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(tmp_path)])
-    monkeypatch.setattr(architectures, "_seen", set())  # later tests have no such folder
-
-    def forget():
-        REGISTRY.pop("toy", None)
-        sys.modules.pop("tallystick.architectures.toy", None)
+    forget = add_architectures(tmp_path, "toy")
 
     def save(written="", instead=""):
         assert written in example[1]
-        forget()
         (tmp_path / "toy.py").write_text(example[1].replace(written, instead))
-        importlib.invalidate_caches()
+        forget()
         shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)  # two texts of one size, within a second
         return lambda **values: tallystick.count({"model_type": "toy", **values})
 
-    yield save
-    forget()
+    return save
 
 
 def test_the_example_architecture_needs_one_file_and_no_other_edit(toy):

@@ -6,7 +6,7 @@ that families share. A type that only renames another family is one line in ``al
 """
 
 from importlib import import_module
-from pkgutil import iter_modules
+from importlib.util import find_spec
 
 from tallystick.architectures.aliases import ALIASES
 from tallystick.core.registry import REGISTRY, Architecture, register_alias
@@ -31,17 +31,20 @@ TEACHING = (
 
 def known() -> list[str]:
     """Return every native model type, in alphabetical order."""
+    from pkgutil import iter_modules
+
     files = {module.name for module in iter_modules(__path__) if not module.ispkg} - SHARED  # in a zip file too
     return sorted([*files, *ALIASES, *TEACHING])
 
 
-_seen: set[str] = set()  # to list the folder takes a millisecond
-
-
 def _is_known(model_type: str) -> bool:
-    if model_type not in _seen:
-        _seen.update(known())
-    return model_type in _seen
+    """Return whether a type is native, without listing the folder."""
+    if model_type in ALIASES or model_type in TEACHING:
+        return True
+    if model_type in SHARED or "." in model_type or model_type.startswith("_"):
+        return False
+    file = find_spec(f"{__name__}.{model_type}")
+    return file is not None and file.submodule_search_locations is None  # kit/ is a package
 
 
 def find(model_type: str) -> Architecture | None:

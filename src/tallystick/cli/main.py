@@ -8,7 +8,6 @@ an error.
 
 from __future__ import annotations
 
-import gc
 import io
 import sys
 from collections.abc import Sequence
@@ -44,8 +43,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    # A short run makes many small objects and keeps most: frequent garbage collection is wasted.
-    gc.set_threshold(1_000_000)
     try:
         options = parsed(arguments)
     except SystemExit:  # --help and --version have printed; errors are BadInput

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tallystick import count
 from tallystick.cli.commands import SUMMARIES
-from tallystick.cli.parser import Parser
+from tallystick.cli.parser import Help, Parser
 from tallystick.core.config import LARGEST
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, quoted, shown
@@ -33,7 +32,7 @@ def add_command(commands: Any, name: str, examples: str | None = None) -> Parser
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     return parser
 
@@ -188,6 +187,10 @@ def text_model(options: argparse.Namespace) -> Any:
 
 def settings_of(settings: list[str]) -> dict[str, Any]:
     """Parse KEY=VALUE words, whose values are JSON (24, false, null) or else words."""
+    if not settings:
+        return {}
+    import json  # a slow import that a plain count does not need
+
     values: dict[str, Any] = {}
     for word in settings:
         key, _, text = word.partition("=")

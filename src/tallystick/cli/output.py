@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -65,6 +64,8 @@ def print_answer(
 
 def print_json(answer: object) -> None:
     """Print an answer's ``to_dict`` as one JSON document."""
+    import json
+
     in_ascii = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
     for piece in json.JSONEncoder(indent=2, ensure_ascii=in_ascii).iterencode(answer):
         sys.stdout.write(_UNSEEN.sub(_escaped, piece))
@@ -73,6 +74,8 @@ def print_json(answer: object) -> None:
 
 def _escaped(found: re.Match[str]) -> str:
     """Return a control character as a JSON escape."""
+    import json
+
     return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
@@ -42,6 +43,20 @@ options of each command: tallystick COMMAND --help
 shell completion: tallystick --print-completion bash (or zsh, tcsh)
 version: tallystick --version
 """
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal.
+
+    argparse makes a formatter for each option that it adds, and would import `shutil` for it.
+    """
+
+    def __init__(self, prog: str) -> None:
+        try:
+            columns = int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(sys.__stdout__.fileno()).columns
+        except (AttributeError, ValueError, OSError):  # as in shutil: no number, or no terminal
+            columns = 0
+        super().__init__(prog, width=(columns or 80) - 2)
 
 
 class Parser(argparse.ArgumentParser):
@@ -100,7 +115,7 @@ def top_help() -> str:
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Build the parser with all commands, or import and add only one command."""
-    parser = _Top(prog="tallystick")
+    parser = _Top(prog="tallystick", formatter_class=Help)
     parser.add_argument("--version", action="version", version=f"tallystick {__version__}")
     # Given `prog`, argparse does not format a usage line to find it, which saves imports.
     commands = parser.add_subparsers(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.core.dtypes import size_in_bytes
 from tallystick.core.packed_names import model_name
+
+if TYPE_CHECKING:
+    from fractions import Fraction  # 2 ms that most models need not wait for
 
 ROLES = (
     "token_embedding",

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tallystick.core import anatomy
 from tallystick.core import nodes as nn
@@ -18,6 +17,9 @@ from tallystick.core.algebra.dims import expression_of
 from tallystick.core.anatomy import Attending, ChunkedScan, Heads, Mixing, Recurring, RunningPart
 from tallystick.core.description import ModelDescription
 from tallystick.core.entries import Axis, Entry
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 G = TypeVar("G", bound=nn.Module)
 

@@ -11,9 +11,8 @@ model holds the formula as well as the numbers. ``layout.py`` reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
 
 from tallystick.core import anatomy
 from tallystick.core.anatomy import (
@@ -29,6 +28,9 @@ from tallystick.core.anatomy import (
     SequentialScan,
     Windows,
 )
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = [
     "EVERYTHING",
@@ -203,7 +205,7 @@ class Experts(Module):
 
     def __init__(self, used: int, of: int, **children: Node | None) -> None:
         super().__init__(**children)
-        self._hold(active=Fraction(int(used), int(of)))
+        self._hold(active=_share(used, of))
 
 
 class ModuleList(Frozen):
@@ -224,7 +226,13 @@ class ExpertList(ModuleList):
 
     def __init__(self, used: int, of: int, expert: Module) -> None:
         super().__init__((of, expert))
-        self._hold(active=Fraction(int(used), int(of)))
+        self._hold(active=_share(used, of))
+
+
+def _share(used: int, of: int) -> Fraction:
+    from fractions import Fraction  # a slow import that dense models do not need
+
+    return Fraction(int(used), int(of))
 
 
 class Shared(Module):

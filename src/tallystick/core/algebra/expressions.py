@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 # A constant, a config key, or (operator, left, right).
 Expression: TypeAlias = "int | str | tuple[str, Expression, Expression]"
@@ -13,11 +15,20 @@ Expression: TypeAlias = "int | str | tuple[str, Expression, Expression]"
 # Operators that no polynomial has: a quotient rounded down or up, maximum, minimum.
 ROUNDINGS = ("floor", "ceil", "max", "min")
 
+
+def _quotient(left: int, right: int) -> int | Fraction:
+    if left % right == 0:
+        return left // right
+    from fractions import Fraction  # a slow import: nearly all quotients are whole
+
+    return Fraction(left, right)
+
+
 OPERATORS: dict[str, Callable[[Any, Any], int | Fraction]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": Fraction,
+    "/": _quotient,
     "**": operator.pow,
     "floor": operator.floordiv,
     "ceil": lambda left, right: -(-left // right),

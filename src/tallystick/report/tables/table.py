@@ -5,7 +5,6 @@ JSON is each answer's own `to_dict`.
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Sequence
 from typing import IO, Any
@@ -87,6 +86,8 @@ def draw(table: Table, out: Console, *, style: str = "table") -> None:
     """
     table = _one_line(table, out.encoding)
     if style == "csv":
+        import csv
+
         writer = csv.writer(out.file, lineterminator="\n")
         writer.writerow([column.name for column in table.columns])
         writer.writerows(table.rows)
