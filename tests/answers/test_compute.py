@@ -375,6 +375,8 @@ def test_what_makes_no_sense_is_said(options, said):
 def test_a_model_without_a_matrix_is_refused(tmp_path):
     write(tmp_path / "model.safetensors", {"norm.weight": (4,)})
     with pytest.raises(tallystick.BadInput, match="has no weight matrices"):
+        tallystick.compute("embedding")
+    with pytest.raises(tallystick.BadInput, match="has no weight matrices"):
         tallystick.compute(tmp_path)
 
 

@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import save_file
 
 from checkpoints import write_config
+from tallystick import Ledger, memory
 
 SIZES: dict[str, Any] = {
     "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -373,3 +374,16 @@ LAYOUTS: dict[str, tuple[Layout, str, dict[str, Any]]] = {
     "EXL3": (exl3(), "exl3", {}),
     "EXL3 with packed signs": (exl3(packed=True), "exl3", {}),
 }  # fmt: skip
+
+
+def noted(ledger: Ledger, words: str) -> bool:
+    return any(words in note for note in ledger.notes)
+
+
+def weights_of(ledger: Ledger, **how: Any) -> int:
+    return sum(line.bytes for line in memory(ledger, sequence=8, **how).lines if line.part == "weights")
+
+
+def data_bytes(file: Path) -> int:
+    """Bytes of all tensors in a safetensors file: what follows its header."""
+    return file.stat().st_size - 8 - int.from_bytes(file.read_bytes()[:8], "little")

@@ -15,6 +15,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import _registry
 
+import tallystick
 from checkpoints import gpt2_published, write_config, write_sharded
 from host import Handler, Host, serving
 from tallystick.cli.main import main
@@ -184,3 +185,9 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
     monkeypatch.setattr(Bucket, "store", {})
     monkeypatch.setitem(_registry, "s3", Bucket)
     return Bucket()
+
+
+def same(one: tallystick.Ledger, other: tallystick.Ledger) -> None:
+    assert one.rolled == other.rolled
+    assert one.totals == other.totals
+    assert one.mismatches == other.mismatches

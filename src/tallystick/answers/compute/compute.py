@@ -194,7 +194,7 @@ def compute(
         *weight_products(gradients, batch, sequence),
         *_activation_products(model, running_of(ledger, runtime), gradients, batch, sequence),
     ]
-    if not products:
+    if not any(product.forward_flops for product in products):  # an embedding is looked up
         raise BadInput(f"{ledger.source} has no weight matrices to multiply", code="no-answer")
     products.sort(key=lambda product: PARTS.index(product.part))
     notes += [*left_out, *_not_counted(model, entries, unscanned), *_notes(model, sequence, gradients)]

@@ -10,6 +10,7 @@ formula, and the two cannot drift apart.
 
 from __future__ import annotations
 
+from operator import floordiv
 from typing import Any, NoReturn
 
 from tallystick.core.algebra.expressions import OPERATORS, Expression
@@ -67,7 +68,8 @@ class Dim(int):
 
 
 def _apply(symbol: str, left: int, right: int) -> Dim:
-    value = OPERATORS[symbol](int(left), int(right))  # `/` gets here only without a remainder
+    operate = floordiv if symbol == "/" else OPERATORS[symbol]  # `/` gets here only without a remainder
+    value = operate(int(left), int(right))
     return Dim(int(value), (symbol, expression_of(left), expression_of(right)))
 
 
