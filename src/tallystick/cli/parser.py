@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
@@ -52,11 +51,20 @@ class Help(argparse.RawDescriptionHelpFormatter):
     """
 
     def __init__(self, prog: str) -> None:
-        try:
-            columns = int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size(sys.__stdout__.fileno()).columns
-        except (AttributeError, ValueError, OSError):  # as in shutil: no number, or no terminal
-            columns = 0
-        super().__init__(prog, width=(columns or 80) - 2)
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    """Return the width of the terminal, or 80, as `shutil.get_terminal_size` does."""
+    try:
+        if (stated := int(os.environ.get("COLUMNS", "0"))) > 0:
+            return stated
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except (AttributeError, OSError):  # no terminal, or a system without them
+        return 80
 
 
 class Parser(argparse.ArgumentParser):
