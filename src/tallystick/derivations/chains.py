@@ -52,6 +52,7 @@ _TOTAL_BEHIND = re.compile(
 _CALLED = re.compile(r"\w[(（][^()（）]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 MOST_COUNTED = 999  # largest count at the end of a label
+_SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
 LETTER = re.compile(r"[^\W\d]")
 
 
@@ -63,7 +64,7 @@ class Chains(Reading):
 
         Each piece between two relations ends a chain, begins one, or is a link of it.
         """
-        pieces = self._tokens(text)
+        pieces = _without_settings(self._tokens(text))
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
             return False
@@ -91,6 +92,7 @@ class Chains(Reading):
                 begin = self._linked(line, text[begin.start : pieces[cut].start], begin, side, read)
             elif computes(segment):
                 self._miss(line)
+                begin = self._cut(line, text, begin, end, segment if following < len(pieces) else ())
             if found is not None:
                 end = segment[found[1] - 1].end
                 if begin.argument:
@@ -116,6 +118,16 @@ class Chains(Reading):
             begin = begin._replace(label="total" if begin.goes_on else f"{begin.label} total")
         self._end(line, text, begin, end)
         return True
+
+    def _cut(self, line: Line, text: str, begin: _Beginning, end: int, unread: Sequence[Token]) -> _Beginning:
+        """Return the chain behind what was not read: a new one if that ends in a name of code.
+
+        Example: "131,072 bytes = 128 KB/tokenpeak = 6144 × 131,072", whose line breaks are lost.
+        """
+        if not (unread and self._is_name(unread[-1])):
+            return begin
+        self._end(line, text, begin, end)
+        return _Beginning(unread[-1].text, "", [], unread[-1].end)
 
     def _first(self, segment: Sequence[Token], *, last: bool) -> tuple[tuple[Expression, int] | None, int]:
         """Return the expression that a segment between two relations begins with, and its end.
@@ -197,6 +209,18 @@ class Chains(Reading):
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
         words = words if LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+
+
+def _without_settings(pieces: Sequence[Token]) -> Sequence[Token]:
+    """Return tokens without settings in parentheses behind numbers: "30,720,000 / 8 (TP=8)"."""
+    kinds = [piece.kind for piece in pieces]
+    places = [
+        place
+        for place in range(1, len(pieces) - len(_SETTING) + 1)
+        if kinds[place] == "open" and kinds[place - 1] == "number" and kinds[place : place + len(_SETTING)] == _SETTING
+    ]
+    inside = {place + step for place in places for step in range(len(_SETTING))}
+    return [piece for place, piece in enumerate(pieces) if place not in inside] if inside else pieces
 
 
 def _is_setting(segment: Sequence[Token], relation: Token) -> bool:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
-from tallystick.derivations.phrases import MOST_WORDS, is_unit, is_variable
+from tallystick.derivations.phrases import JOINS, MOST_WORDS, is_unit, is_variable
 from tallystick.derivations.tokens import MOST_DIGITS, MOST_NESTED, Token, times, too_deep
 from tallystick.errors import BadInput
 
 MOST_TOKENS = 2000  # per side of an equation
+_BEGINS = JOINS - {"and", "with", "for", "each", "per"}  # words that begin a clause, and label no addend
 MOST_LOOKED_AT = 40  # tokens inside parentheses that only comment
 
 
@@ -210,6 +211,8 @@ class _Reader:
         while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
             place += 1
         named = any(len(piece.text) > 1 for piece in self.pieces[first:place])
+        if self._is(first, "word") and self.pieces[first].text in _BEGINS:
+            return  # "6.5 - so the last has 1": a dash before a clause
         if named and self._is(place, "open") and (end := self._remark(place)):
             place = end  # "+ position embeddings (wpe) 786,432"
         if (named and self._is(place, "number")) or (counted and place == first + 1 and self._is(place, "open")):

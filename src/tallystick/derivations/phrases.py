@@ -52,6 +52,8 @@ _EACH = frozenset(
     ]
 )
 
+_CONTINUED = re.compile(r"\d{3}")  # digits behind a comma and a blank
+
 _ARROWS = frozenset(["->", "=>", "-->", "→"])
 # Signs and names of functions, which have no value here: √128, sqrt(3072), log2(50257).
 _FUNCTIONS = frozenset(
@@ -84,7 +86,7 @@ _FUNCTIONS = frozenset(
     ]
 )
 
-_JOINS = frozenset(
+JOINS = frozenset(
     [
         "and",
         "or",
@@ -126,7 +128,7 @@ def is_unit(token: Token) -> bool:
     """Return whether a word can follow a number as its unit: parameters, layers."""
     word = token.text.replace("-", "").removeprefix("per")  # "7,087,872 per-block"
     long = len(word) > 2 or word > "\u2fff"  # 個, 层
-    return token.kind == "word" and long and word.isalpha() and word.lower() not in _JOINS
+    return token.kind == "word" and long and word.isalpha() and word.lower() not in JOINS
 
 
 def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str]) -> bool:
@@ -144,6 +146,8 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
     for place in range(start, end):
         piece = pieces[place]
         depth += (piece.kind == "open") - (piece.kind == "close")
+        if piece.text == "[" or (piece.text == "/" and piece.end - piece.start > 1):
+            return False  # shapes, "[17 × 4096]"; a quotient without its rest, "4096 // 3"
         if piece.kind != "word" or piece.text in known or depth:
             continue
         if piece.text.lower() in _EACH and place + 1 < end and pieces[place + 1].text == "+":
@@ -162,7 +166,7 @@ def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
         last += 1
     words = pieces[first:last]
     ends = last < len(pieces) and pieces[last].text == "+"
-    names = all(word.text.lower() not in _JOINS and word.text not in known for word in words)
+    names = all(word.text.lower() not in JOINS and word.text not in known for word in words)
     return ends and names and len(words) <= MOST_WORDS and first > 0 and pieces[first - 1].kind in ("number", "close")
 
 
@@ -187,12 +191,31 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
 
 
 def goes_on(pieces: Sequence[Token], end: int) -> bool:
-    """Return whether unknown words separate an expression from an operator: "4 Q/K heads × 256"."""
+    """Return whether an expression goes on after what was read of it, or is in doubt.
+
+    Unknown words separate it from an operator, "4 Q/K heads × 256"; its digits go on, "65, 536",
+    "10.4166...%"; or the text asks, "= 82?".
+    """
+    if _is_cut_off(pieces, end):
+        return True
     place = end
     while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS:
         place += 1
     behind = pieces[place : place + 2]
     return place > end and len(behind) > 1 and behind[0].text in "+*/" and behind[1].kind in ("number", "open")
+
+
+def _is_cut_off(pieces: Sequence[Token], end: int) -> bool:
+    """Return whether digits go on behind an expression, or a question mark."""
+    after = [piece.text for piece in pieces[end : end + 2]]
+    if after[:1] in (["?"], ["？"], ["…"], ["⋯"]) or after == [".", "."]:
+        return True
+    return (
+        len(after) == 2
+        and after[0] == ","
+        and bool(_CONTINUED.fullmatch(after[1]))
+        and pieces[end - 1].text.isdecimal()
+    )
 
 
 def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:

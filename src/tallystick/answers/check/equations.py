@@ -21,7 +21,7 @@ from tallystick.answers.check.claims import (
 )
 from tallystick.answers.check.implied import TIMES_LABEL, Implied, Sum, begins_line, is_only
 from tallystick.answers.check.labels import layers_of, tags_of
-from tallystick.answers.check.mistyped import is_mistyped
+from tallystick.answers.check.mistyped import is_mistyped, is_one_slip
 from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
@@ -30,6 +30,7 @@ from tallystick.answers.check.references import References
 from tallystick.answers.check.said import said
 from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
+from tallystick.answers.check.unlike import TWO_NUMBERS
 from tallystick.answers.check.variables import MOST_COUNTED, Variables
 from tallystick.derivations.arithmetic import (
     Expression,
@@ -175,16 +176,28 @@ class Judge:
             return "divides bytes or operations: their units are not followed"
         if "|" in statement.plain and self._is_several(left, right, asides):
             return "states a multiple of its product, as of all layers"
-        if "|" in statement.plain and not _RELATION.search(statement.plain) and self._are_apart(left, right, asides):
+        row = statement.clause.lstrip().startswith("|")  # its cells, not the equation of one cell
+        if (row or not _RELATION.search(statement.plain)) and self._are_apart(left, right, asides, row=row):
             return "has columns that may count different things"
-        return self.readings.doubt(left, right, asides=asides)
+        why = self.readings.doubt(left, right, asides=asides)
+        return "" if why == TWO_NUMBERS and self._has_one(left, right, asides) else why
 
-    def _are_apart(self, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether a row has a range, "30-50", or a number far from its product."""
+    def _has_one(self, left: Side, right: Side, asides: bool) -> bool:
+        """Return whether the model has a quantity with the number of a side, "6 = 4" of a norm."""
+        values = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        return self.quantities is not None and any(self.quantities.of(value) for value in values)
+
+    def _are_apart(self, left: Side, right: Side, asides: bool, *, row: bool) -> bool:
+        """Return whether a row has a range, "30-50", or a number far from its product.
+
+        Outside of a table only a small number is too far.
+        """
         low, high = sorted(abs(self.readings.value(side.expression, asides).exact) for side in (left, right))
         lettered = isinstance(right.expression, Number) and right.expression.rounded
         ranges = isinstance(left.expression, Operation) and set(left.expression.symbols) <= {"-", "/"}
-        return (ranges and low < LEAST_REFERENCE) or (high > NEAR_ROW * low and not lettered)
+        far = high > NEAR_ROW * low and not lettered
+        sizes = row and high < LEAST_REFERENCE and not is_one_slip(*(str(round(one)) for one in (low, high)))
+        return (ranges and low < LEAST_REFERENCE) or sizes or (far and (row or low < LEAST_REFERENCE))
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a row has the product of one layer and the number of several."""

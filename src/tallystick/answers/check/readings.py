@@ -34,6 +34,7 @@ LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 BILLION = 10**9
+PERCENT = Fraction(1, 100)
 _MEASURED = ("bytes", "operations", "multiplications")
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
@@ -89,6 +90,8 @@ class Readings:
             others.append([_with(sides[0], goes_on), *sides[1:]])
         if symbolic(sides[0].expression) and len(sides) > 2:
             others.append(sides[1:])  # the formula's variables may differ from its numbers
+        if isinstance(last, Number) and last.rounded and last.unit <= PERCENT:  # "(3.04 - 2.91) / 3.04 × 100 = 4.3%"
+            others.append([*sides[:-1], _with(sides[-1], Number(last.value / PERCENT, last.unit / PERCENT))])
         if isinstance(last, Number) and last.rounded:
             others += [[_with(side, _in_unit(side, unit)) for side in sides] for unit in _UNITS]
         if any(isinstance(side.expression, Operation) and "/" in side.expression.symbols for side in sides):
@@ -165,14 +168,7 @@ class Readings:
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
         if first.meets(second):
             return True
-        apart = abs(first.exact - second.exact)
-        near = apart <= LITTLE * abs(first.exact)
-        about = loose and isinstance(left, Number) and isinstance(right, Operation)
-        if near and (about or first.meets(_to_zeros(right) or second)):
-            return True  # "7,087,872 ≈ 12 × 768²": only near, as the sign says
-        # "50257 × 12288 ≈ 617M" is truncated, not rounded.
-        cut = isinstance(left, Operation) and ("/" in left.symbols or (loose and first.exact > second.exact))
-        if cut and isinstance(right, Number) and apart < right.unit:
+        if _is_cut(left, right, first, second, loose=loose) or _goes_on(left, right):
             return True
         factor = _first_factor(right)
         if factor is not right and first.meets(alone(factor, loose=loose) or self.value(factor, asides)):
@@ -205,11 +201,12 @@ class Readings:
             if isinstance(right.expression, Number) and isinstance(left.expression, Operation) and has_slip(*values):
                 return ""
             return "has words or a function among its numbers"
-        low, high = sorted(abs(self.value(side.expression, asides).exact) for side in (left, right))
+        one, other = (self.value(side.expression, asides).exact for side in (left, right))
+        low, high = sorted((abs(one), abs(other)))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         ratio = high / low if low else 0
         numbers = not any(True for _ in names_in(left.expression))
-        why = unlike(left, right)
+        why = unlike(left, right, (one, other))
         if not numbers and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
             why = why or "relates sizes, and counts nothing"
         if why:
@@ -223,14 +220,41 @@ class Readings:
         return "has sides too far apart to be meant as equal" if not 0 < ratio <= FAR and not left_out else ""
 
 
+def _is_cut(left: Expression, right: Expression, first: Value, second: Value, *, loose: bool) -> bool:
+    """Return whether the right side is the left one, roughly rounded or cut."""
+    apart = abs(first.exact - second.exact)
+    near = apart <= LITTLE * abs(first.exact)
+    about = loose and isinstance(left, Number) and isinstance(right, Operation)
+    if near and (about or first.meets(_to_zeros(right) or second)):
+        return True  # "7,087,872 ≈ 12 × 768²": only near, as the sign says
+    if apart < 1 < first.exact and second.exact.denominator == 1 and first.exact.denominator > 1:
+        return True  # "4.2 × 1024³ = 4,509,715,660" has its decimals cut
+    # "50257 × 12288 ≈ 617M" is truncated, not rounded.
+    cut = isinstance(left, Operation) and ("/" in left.symbols or (loose and first.exact > second.exact))
+    return cut and isinstance(right, Number) and apart < right.unit
+
+
 def _to_zeros(side: Expression) -> Value | None:
     """Return a number of whole thousands or millions, with the bounds of its zeros, or None.
 
-    "800K" may be 802,816; "38.0M" is written to its last digit.
+    "800K" may be 802,816, and "860,000" 860,160; "38.0M" is written to its last digit.
     """
-    if not isinstance(side, Number) or not side.rounded or side.unit not in SCALED:
+    if not isinstance(side, Number) or (side.rounded and side.unit not in SCALED):
         return None
-    return alone(side, loose=True)
+    if side.rounded:
+        return alone(side, loose=True)
+    unit = next((scale for scale in sorted(SCALED, reverse=True) if side.value and side.value % scale == 0), None)
+    return None if unit is None else Value(side.value, side.value - Fraction(unit, 2), side.value + Fraction(unit, 2))
+
+
+def _goes_on(left: Expression, right: Expression) -> bool:
+    """Return whether the right side adds up the first addends of the left one.
+
+    Example: "1296 + 1764 + 7056 = 1296 + 1764 = 3060 + 7056 = 10116".
+    """
+    if not (isinstance(left, Operation) and isinstance(right, Operation) and set(left.symbols) <= {"+", "-"}):
+        return False
+    return 1 < len(right.parts) < len(left.parts) and left.parts[: len(right.parts)] == right.parts
 
 
 def _units(side: Side) -> Sequence[Fraction]:
@@ -301,11 +325,11 @@ def names_in(expression: Expression) -> Iterator[str]:
 
 
 def _first_addend(side: Expression) -> Expression:
-    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "+" else side
+    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] in ("+", "-") else side
 
 
 def _first_factor(side: Expression) -> Expression:
-    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] == "*" else side
+    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] in ("*", "/") else side
 
 
 def _last_addend(side: Expression) -> Expression:

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
+from tallystick.answers.check.mistyped import is_one_slip
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, evaluate
 from tallystick.derivations.statements import Side
 
+TWO_NUMBERS = "sets one number equal to another, and computes nothing"
+
 _LEAST_COMPARED = 1000  # two smaller numbers are sizes, shares or settings
+_LEAST_TYPED = 100  # two smaller numbers with one digit apart are not mistyped
+_LIKE = Fraction(1, 50)  # a ratio this near to a conversion is one
+_NEAR_POWER = Fraction(1, 1000)  # a ratio this near to 1.024 is of the two meanings of kilo
+_LEAST_CONVERTED = Fraction(3, 2)  # nearer sides are in one unit
+_PER_BYTE = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
+_PREFIXES = (Fraction(1000), Fraction(1024))
+MOST_PREFIXES = 4  # kilo, mega, giga, tera
+_MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
+_MOST_EXPONENT = 64
+_MOST_PARTS = 8  # of a side in which one number may have lost its superscript
 _TEN = Number(Fraction(10))
 
 _CONVERTED = ("bytes", "operations", "multiplications")
 
 
-def unlike(left: Side, right: Side) -> str:
-    """Return why two unequal sides may both be right, or "" if they must be equal."""
+def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
+    """Return why two unequal sides may both be right, or "" if they must be equal.
+
+    Args:
+        left: one side.
+        right: its neighbour.
+        values: the values of both.
+    """
     one, other = left.expression, right.expression
-    why = ""
-    if right.unit in _CONVERTED and left.unit != right.unit and isinstance(one, Name | Number):
+    why = _small(other, *values) or _converted(left, right, *values) or _binary(right, *values)
+    if why:
+        return why
+    if _lost_powers(one, values[1]):
+        why = "is right if a superscript was lost"
+    elif right.unit in _CONVERTED and left.unit != right.unit and isinstance(one, Name | Number):
         why = "gives parameters in another unit"  # "one expert (of one layer) = 352 MB"
     elif right.unit == "seconds":
         why = "gives a time: its unit is not followed"
@@ -32,11 +57,72 @@ def unlike(left: Side, right: Side) -> str:
     return why
 
 
+def _small(right: Expression, one: Fraction, other: Fraction) -> str:
+    """Return why values are no counts: one is negative, or both are fractions of 1."""
+    share = isinstance(right, Number) and right.rounded  # "= 12.5%"
+    if min(one, other) < 0 or (max(one, other) < 1 and not share):
+        return "relates negative numbers or fractions, and counts nothing"
+    return ""
+
+
+def _binary(right: Side, one: Fraction, other: Fraction) -> str:
+    """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
+    number = right.expression
+    if right.unit not in _CONVERTED or not (isinstance(number, Number) and number.rounded and one and other):
+        return ""
+    ratio = max(one, other) / min(one, other)
+    near = min(number.unit / number.value / 2, _NEAR_POWER)
+    powers = (Fraction(1024, 1000) ** power for power in range(1, MOST_PREFIXES))
+    return "is right if it counts 1,024 as 1,000" if any(abs(ratio / power - 1) <= near for power in powers) else ""
+
+
+def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
+    """Return why sides differ by a conversion: one is of bytes, "100 KB = 100 × 1024 / 2"."""
+    if "bytes" not in (left.unit, right.unit) or left.unit == right.unit or not (one and other):
+        return ""
+    ratio = max(one, other) / min(one, other)
+    prefixes = [(mine / its) ** power for mine, its in product(_PREFIXES, _PREFIXES) for power in range(MOST_PREFIXES)]
+    scales = [Fraction(1), *prefixes, *(prefix**power for prefix in _PREFIXES for power in range(1, MOST_PREFIXES + 1))]
+    if ratio < _LEAST_CONVERTED:
+        return ""
+    near = (abs(ratio - scale * width) <= _LIKE * ratio for scale in scales for width in _PER_BYTE)
+    return "converts to another unit" if any(near) else ""
+
+
 def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
     if left.unit and left.unit != right.unit:
         return "gives a number in another unit"  # "1 byte = 8 bits"
+    high = max(one.value, other.value)
     rough = right.loose or one.unit < 1 or other.unit < 1
-    return "states two sizes" if rough and max(one.value, other.value) < _LEAST_COMPARED else ""  # "50    ~1.2"
+    if rough and high < _LEAST_COMPARED:
+        return "states two sizes"  # "50    ~1.2"
+    exact = one.unit == other.unit == 1 and not (one.rounded or other.rounded)
+    if exact and (high < _LEAST_TYPED or not is_one_slip(str(one.value), str(other.value))):
+        return TWO_NUMBERS  # "BATCH_SIZE=4 # 2"
+    return ""
+
+
+def _lost_powers(left: Expression, meant: Fraction) -> bool:
+    """Return whether a side is right with its last digits as exponents: "163 - 1 = 4095"."""
+    try:
+        return any(evaluate(one, {}).exact == meant for one in _with_powers(left))
+    except Undefined:
+        return False
+
+
+def _with_powers(side: Expression) -> Iterator[Expression]:
+    """Yield a side with a number of two to four digits read as a power: 224 as 2²⁴."""
+    if isinstance(side, Number):
+        digits = str(side.value)
+        if side.unit == 1 and not side.rounded and digits.isdecimal() and 1 < len(digits) <= _MOST_DIGITS:
+            for cut in range(1, len(digits)):
+                base, exponent = Fraction(int(digits[:cut])), Fraction(int(digits[cut:]))
+                if 1 < exponent <= _MOST_EXPONENT and digits[cut] != "0":
+                    yield Operation(("^",), (Number(base), Number(exponent)))
+    elif isinstance(side, Operation) and len(side.parts) <= _MOST_PARTS:
+        for place, part in enumerate(side.parts):
+            for power in _with_powers(part):
+                yield side._replace(parts=(*side.parts[:place], power, *side.parts[place + 1 :]))
 
 
 def _shapes(left: Expression, right: Expression) -> bool:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import islice, product
 
 from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.mistyped import is_one_slip
 from tallystick.answers.check.readings import LEAST_FAR, Readings, Sides, names_in
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
 from tallystick.derivations.statements import Side, Statement
@@ -55,15 +56,15 @@ class Variables:
         """
         if len(found) > 1 and self.readings.wrong(found[:2]) and self._counts(statement, *found[:2]):
             found = found[1:]
-        first = found[0].expression if len(found) > 1 else None
-        if isinstance(first, Name):
+        while len(found) > 1 and isinstance(first := found[0].expression, Name):
             origin = self.origin.get(first.name)
             claim = None if origin is None else claims[origin]
             value = found[1].expression
             anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other_size(value, claim.stated)
             config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
-            if (origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew:
-                return found[1:]
+            if not ((origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew):
+                break
+            found = found[1:]
         return found
 
     def _counts(self, statement: Statement, first: Side, second: Side) -> bool:
@@ -122,4 +123,5 @@ def _is_other_size(value: Expression, before: Fraction) -> bool:
     """Return whether a number is a size unlike the one before: "d_ff = 11008" of the next model."""
     if not isinstance(value, Number) or value.value >= LEAST_FAR:
         return False
-    return abs(value.value - before) * UNLIKE > before
+    mistyped = value.value != before and is_one_slip(str(value.value), str(before))
+    return abs(value.value - before) * UNLIKE > before or (value.value != before and not mistyped)

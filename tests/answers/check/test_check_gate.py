@@ -1,0 +1,78 @@
+"""Two sides are called unequal only where no other reading of the text makes them equal."""
+
+from __future__ import annotations
+
+import pytest
+
+import tallystick
+
+COUNT = "Sizes: 2 × 768 = 1,536\n"
+
+NOT_ACCUSED = [
+    # Numbers that count nothing.
+    "skip: -1.5 * 12 = 0.18 of the scale",
+    "After 8 steps: 0.35 ^ 8 = 0.0013",
+    "BATCH=8 # 4",
+    "dim0 = 1336 # = 8 * 167\ndim0 = 1344 # = 21 * 64",
+    "height = 640\nwidth = 640\nheight = width = 320",
+    "False (66/264 kept)    31.05       1.044x",
+    "| ViT-X/15   | 20               | 15x15        |",
+    # Superscripts that were lost when the text was copied.
+    "| A | 18 | 218 = 262,144 | 218 - 2 |",
+    "It counts to 164-1=65535, more than 4 digits do",
+    # A number that goes on behind what looks like its end.
+    "Hosts = 2^17 = 131, 072",
+    "# waste = 2,621,440 / 25,165,824 = 10.41666...%",
+    "k = 48*3 - 12 = 100 + 32? No",
+    "hidden = 512 * ((7099 + 512 - 1) // 512) = 7168",
+    "Shapes: [19x512] x [512x512] or [512x256] = [19x512] or [19x256]",
+    "perToken = 2 × 16 × 8 × 64 × 2 = 32,768 bytes = 32.00 KB/tokenpeakBytes = 3 × 32,768 = 98,304 bytes",
+    # Sums that are told step by step.
+    "Altogether: 2048 + 3072 + 5120 = 2048 + 3072 = 5120 + 5120 = 10240.",
+    "36*52: 36*50 = 1800 + 36*2 = 1800 + 72 = 1872",
+    "Rows: `30000*1024` = 30_720_000 / 8 (TP=8) => 3_840_000 a rank",
+    # Other units.
+    "The buffer holds 64 KB = 64 × 1024 / 4 = 16384 numbers",
+    "The prompt: 2 * 2 * 1024 * 13B = 52TFLOPs",
+    "saved `(8.25 - 8.04)/8.25*100` ~= 2.5% of the time",
+    "limit: 3.7 * 1024 * 1024 * 1024 = 3_972_844_748",
+    "The pods hold `7168 * 32 GB = 229TB`, 2 * 64 * 256 = 33kB each",
+]
+
+ACCUSED = [
+    ("Hosts = 2^17 = 131,027", 131_072),
+    ("Altogether: 2048 + 3072 + 5120 = 10,420", 10_240),
+    ("Buffer: 64 × 1024 × 4 = 264,144 bytes", 262_144),
+    ("Head: 512 × 9,000 = 4.5M", 4_608_000),
+    ("Table: 30,522 × 768 = 23.9M parameters", 23_440_896),
+    ("All layers: 16 × 7.5M = 114M", 120_000_000),
+    ("Rows: 250 × 16 - 7 = 3,939", 3_993),
+]
+
+
+@pytest.mark.parametrize("text", NOT_ACCUSED)
+def test_what_another_reading_makes_right_is_not_accused(text):
+    answer = tallystick.check(f"{COUNT}{text}\n")
+    assert [(one.left, one.right) for one in answer.equations if not one.correct] == []
+
+
+@pytest.mark.parametrize(("text", "should_be"), ACCUSED)
+def test_what_no_reading_makes_right_is_accused(text, should_be):
+    answer = tallystick.check(f"{COUNT}{text}\n")
+    assert [one.should_be for one in answer.equations if not one.correct] == [should_be]
+
+
+def test_what_is_not_judged_says_why():
+    text = f"{COUNT}A: 218 - 1 = 262,143\nB: 64 KB = 64 × 1024 / 4\nC: -1.5 * 12 = 0.18\nD: BATCH=8 # 4\n"
+    reasons = {unread.line: unread.why for unread in tallystick.check(text).unread}
+    assert reasons == {
+        2: "is right if a superscript was lost",
+        3: "converts to another unit",
+        4: "relates negative numbers or fractions, and counts nothing",
+        5: "sets one number equal to another, and computes nothing",
+    }
+
+
+def test_two_numbers_of_which_the_model_has_one_are_judged():
+    answer = tallystick.check("Final norm = 1,563 = 1,536\n", against="gpt2")
+    assert [one.correct for one in answer.equations] == [False]
