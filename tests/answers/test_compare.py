@@ -24,6 +24,7 @@ import unpackaged
 from checkpoints import write
 from measurements import measured
 from reference import build
+from rotating import some_by_commit
 from tallystick import BadInput, architectures
 from tallystick.answers.compare.key_categories import kind_of_key
 from tallystick.cli.main import main
@@ -32,6 +33,7 @@ from tallystick.cli.main import main
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
 FAMILIES = {**configs.CONFIGS, **unpackaged.DRAWN}
+SLOW = drawing.some(sorted(FAMILIES), 60)  # types of tests that explain many pairs of each
 D, VOCABULARY, POSITIONS, LAYERS = 48, 97, 32, 4
 SMALL = {"vocab_size": VOCABULARY, "n_positions": POSITIONS, "n_embd": D, "n_layer": LAYERS, "n_head": 4}
 BLOCK = 12 * D * D + 13 * D  # GPT-2's: c_attn, two c_proj and c_fc with their biases, and two norms
@@ -72,7 +74,7 @@ def explained(a, b) -> dict[str, int]:
 # -- configs of one family ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model_type", drawing.some(sorted(FAMILIES), 60))
+@pytest.mark.parametrize("model_type", some_by_commit(SLOW, 20))
 @given(data=st.data())
 @drawing.drawn(8)
 def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(model_type, data):
@@ -86,7 +88,7 @@ def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(mode
         assert {key.partition(".")[0] for key in cause.keys} <= {key.partition(".")[0] for key in differing}, (a, b)
 
 
-@pytest.mark.parametrize("model_type", drawing.some(sorted(FAMILIES), 60))
+@pytest.mark.parametrize("model_type", some_by_commit(SLOW, 20))
 @given(data=st.data())
 @drawing.drawn(8)
 def test_one_key_changed_is_the_first_cause(model_type, data):

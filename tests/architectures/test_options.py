@@ -12,6 +12,7 @@ import configs
 from measurements import measured
 from native import NATIVE, SLOW, assert_equal, count, default_config, other_values, small
 from nesting import dotted
+from rotating import some_by_commit
 from tallystick import architectures
 
 # DeepSeek's config can ask for no shared expert: transformers then builds matrices without a row.
@@ -33,7 +34,7 @@ def undeclared(model_type: str) -> list[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("model_type", SLOW)
+@pytest.mark.parametrize("model_type", some_by_commit(SLOW, 20))
 def test_no_option_is_missed(model_type: str):
     """No other key of the config changes a tensor, and all that we read stands in it."""
     built = 0

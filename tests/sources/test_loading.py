@@ -17,6 +17,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import tallystick
+from rotating import some_by_commit
 from small import CAUSAL, FLAG, IMPOSSIBLE, small_model
 from tallystick.cli.main import main
 
@@ -62,7 +63,7 @@ def codes(source: Path) -> list[str]:
 # -- every type -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model_type", [model_type for model_type in CAUSAL if model_type not in IMPOSSIBLE])
+@pytest.mark.parametrize("model_type", some_by_commit([kind for kind in CAUSAL if kind not in IMPOSSIBLE], 60))
 def test_what_transformers_saves_is_consistent_until_its_flag_is_turned(tmp_path: Path, model_type: str):
     """A folder of each type, tied and not: no alarm. Each beside the other's config: what is lost
     is named.

@@ -23,11 +23,14 @@ def drawn_by_commit(examples: int) -> Callable[[Any], Any]:
     return lambda test: seed(int(measurements.digest(measurements.seed()), 16))(chosen(test))
 
 
+ALL = EXAMPLES is not None or measurements.MODE == "write"  # a search after a change; what is asked for is committed
+
+
 def some_by_commit(cases: Sequence[Any], most: int) -> list[Any]:
     """So many of the cases, in their order, and others in other commits; all of them in a search
     after a change.
     """
-    if EXAMPLES is not None:
+    if ALL:
         return list(cases)
     taken = random.Random(f"{measurements.seed()} {[*cases]}").sample(range(len(cases)), min(most, len(cases)))
     return [cases[place] for place in sorted(taken)]
@@ -35,6 +38,6 @@ def some_by_commit(cases: Sequence[Any], most: int) -> list[Any]:
 
 def one_by_commit(cases: Sequence[str]) -> list[str]:
     """One of the cases, and others in other commits; all of them in a search after a change."""
-    if EXAMPLES is not None:
+    if ALL:
         return list(cases)
     return [random.Random(measurements.seed() + " ".join(cases)).choice(cases)]
