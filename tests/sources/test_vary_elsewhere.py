@@ -18,6 +18,7 @@ from reference import INITIALISERS
 from rotating import some_by_commit
 from tallystick.errors import BadInput
 from tallystick.sources.factory.argument_values import choices_of
+from tallystick.sources.factory.probes import near_steps
 
 
 def total(module: nn.Module) -> int:
@@ -145,6 +146,13 @@ def test_a_rounding_that_no_value_asked_for_shows_is_found_between_them(
     factory: Callable[..., nn.Module], vary: dict[str, Any], text: str
 ):
     assert text in tallystick.formula(factory, vary=vary).text
+
+
+def test_the_points_next_to_a_step_are_tried():
+    """The quotient dim/32 has just passed a whole number at 32·n + 1 and nears one at 32·n - 1."""
+    rounding = ("ceil", ("*", 4, "dim"), 128)
+    points = near_steps([rounding], [{"dim": 256, "n": 2}], {"dim": [range(1, 513)]})
+    assert [point["dim"] for point in points] == [481, 449, 511, 479, 512, 480]
 
 
 def test_what_holds_in_the_span_and_not_beyond_is_said_to():
