@@ -6,7 +6,6 @@ called, Ctrl-C ends the process with a traceback.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -36,8 +35,6 @@ def prepare() -> None:
     if sys.excepthook is _end:
         return
     sys.excepthook, sys.unraisablehook = _end, _unraisable
-    # A short run makes many small objects and keeps most: frequent garbage collection is wasted.
-    gc.set_threshold(1_000_000)
     for number in (0, 1, 2):
         _occupy(number)
     import signal
@@ -45,6 +42,10 @@ def prepare() -> None:
     # If SIGINT is ignored, as in a background job of a shell, it stays ignored.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
+    import gc  # not before: until here an interrupt leaves a traceback
+
+    # A short run makes many small objects and keeps most: frequent garbage collection is wasted.
+    gc.set_threshold(1_000_000)
 
 
 def interrupted() -> bool:
