@@ -36,6 +36,13 @@ def some_by_commit(cases: Sequence[Any], most: int) -> list[Any]:
     return [cases[place] for place in sorted(taken)]
 
 
+def taken_by_commit(case: str, share: int) -> bool:
+    """Whether a commit takes a case, as one commit of so many does; each does in a search after a
+    change.
+    """
+    return EXAMPLES is not None or int(measurements.digest(f"{measurements.seed()} {case}"), 16) % share == 0
+
+
 def one_by_commit(cases: Sequence[str]) -> list[str]:
     """One of the cases, and others in other commits; all of them in a search after a change."""
     if ALL:

@@ -12,6 +12,7 @@ import pytest
 import explorer
 from built_site import fresh_site
 from explorer_page import DESK, TOUCHED, Tab
+from rotating import taken_by_commit
 from tallystick.errors import BadInput
 from web_server import served
 
@@ -46,9 +47,15 @@ def hosted(static_folder):
         yield f"http://127.0.0.1:{server.server_port}/explore/"
 
 
+FIRST = "test_it_opens_with_the_numbers_of_the_command_line"
+SHARE = 3  # one flow of so many is tried with Python in the browser too, which takes seconds to start
+
+
 def pytest_generate_tests(metafunc):
     if "answerer" in metafunc.fixturenames:
-        answerers = ["started"] if hasattr(metafunc.function, "page_alone") else ["started", "hosted"]
+        test = metafunc.function
+        hosted = test.__name__ == FIRST or taken_by_commit(test.__name__, SHARE)
+        answerers = ["started", "hosted"] if hosted and not hasattr(test, "page_alone") else ["started"]
         metafunc.parametrize("answerer", answerers, scope="module")
 
 

@@ -1,7 +1,8 @@
 """The explorer's page in a real Chromium: each flow gives the command line's numbers.
 
-Both who may answer it are tested, the process of `tallystick explore` and Python in the browser;
-what concerns the page alone, with the process. See conftest.py for what else each test holds.
+Both who may answer it are tested: the process of `tallystick explore` in each flow, and Python in
+the browser in a third of them by commit. What concerns the page alone is tried with the process.
+See conftest.py for what else each test holds.
 """
 
 import pytest
