@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ ALLOWED = (
 
 def literals(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the strings of a Python file with their lines: no docstrings, no single words."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     known = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
@@ -66,10 +67,15 @@ def literals(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, text
 
 
+@lru_cache(maxsize=1)
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def notes(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a Python file's docstrings and comments."""
     text = path.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield from enumerate(node.value.value.split("\n"), node.lineno)
     for number, line in enumerate(text.split("\n"), 1):

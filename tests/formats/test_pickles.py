@@ -17,9 +17,10 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from rotating import drawn_by_commit
 from tallystick import BadInput
 from tallystick.core import budget
 from tallystick.formats.pickled.pickle_values import Name, Other
@@ -70,8 +71,8 @@ values = st.recursive(
 )
 
 
+@drawn_by_commit(70)
 @given(values, st.integers(3, 5))
-@settings(max_examples=200, derandomize=True, database=None, deadline=None)
 def test_whatever_plain_values_are_drawn(value: Any, protocol: int):
     assert follow(pickle.dumps(value, protocol)) == value
 
