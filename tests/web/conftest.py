@@ -47,14 +47,14 @@ def hosted(static_folder):
         yield f"http://127.0.0.1:{server.server_port}/explore/"
 
 
-FIRST = "test_it_opens_with_the_numbers_of_the_command_line"
+ALWAYS = "test_a_slider_changes_count_formula_memory_and_cache_at_once"
 SHARE = 3  # one flow of so many is tried with Python in the browser too, which takes seconds to start
 
 
 def pytest_generate_tests(metafunc):
     if "answerer" in metafunc.fixturenames:
         test = metafunc.function
-        hosted = test.__name__ == FIRST or taken_by_commit(test.__name__, SHARE)
+        hosted = test.__name__ == ALWAYS or taken_by_commit(test.__name__, SHARE)
         answerers = ["started", "hosted"] if hosted and not hasattr(test, "page_alone") else ["started"]
         metafunc.parametrize("answerer", answerers, scope="module")
 
