@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.model.atoms import NAMED, Atom, module_of
@@ -17,83 +17,91 @@ class Collected:
         self.all: list[Quantity] = []
         self.whole: list[Quantity] = []  # over all layers
         self._seen: set[tuple[frozenset[int], int]] = set()
+        self.by_tag: dict[str, set[int]] = {}
+        for place, atom in enumerate(atoms):
+            self.by_tag.setdefault(atom.tag, set()).add(place)
         self._collect()
 
     def _collect(self) -> None:
-        atoms = self.atoms
-        by_tag: dict[str, set[int]] = {}
-        for place, atom in enumerate(atoms):
-            by_tag.setdefault(atom.tag, set()).add(place)
         roles = {
-            role: {place for place, atom in enumerate(atoms) if atom.role == role} for role in {a.role for a in atoms}
+            role: {place for place, atom in enumerate(self.atoms) if atom.role == role}
+            for role in {atom.role for atom in self.atoms}
         }
         norms = roles.get("norm", set())
-        in_layers = {place for place, atom in enumerate(atoms) if atom.layers > 1 or "*" in atom.name}
-        self._put("the whole model", "", set(range(len(atoms))), ())
-        for tag in ("token", "position", "segment", "head", "pooler"):
-            self._add(NAMED[tag], by_tag.get(tag, set()), {tag})
-        embeddings = set().union(*(by_tag.get(tag, set()) for tag in ("token", "position", "segment")))
-        below = {place for place in roles.get("norm", set()) - in_layers if "embed" in atoms[place].name}
-        self._add(
-            "embeddings of tokens and positions", embeddings - by_tag.get("segment", set()), {"token", "position"}
-        )
-        self._add("embeddings", embeddings, {"token", "position", "segment"})
-        self._add("embeddings with their norm", embeddings | below, {"token", "position", "segment", "norm"})
-        if by_tag.get("head"):  # absent if the head is tied
-            self._add("token embedding and LM head", by_tag.get("token", set()) | by_tag["head"], {"token", "head"})
+        in_layers = {place for place, atom in enumerate(self.atoms) if atom.layers > 1 or "*" in atom.name}
+        below = {place for place in norms - in_layers if "embed" in self.atoms[place].name}
+        self._put("the whole model", "", set(range(len(self.atoms))), ())
+        self._vocabulary(below)
         self._add("attention", roles.get("attention", set()), {"attention"})
         self._add("MLP", roles.get("mlp", set()), {"mlp"})
+        self._of_experts(roles)
+        self._projections(roles)
+        self._norms(norms, in_layers, below)
+        for tag in self.by_tag.keys() - NAMED.keys():
+            self._add(tag, self.by_tag[tag], tags_of(tag))
+        words = "attention and MLP" if not roles.get("experts") else "layers without their norms"
+        self._add(words, in_layers - norms, {"attention", "mlp", "block"})
+        self._blocks(in_layers)
+        self._add("the model", set(range(len(self.atoms))), ())
+
+    def _vocabulary(self, below: set[int]) -> None:
+        """Register what is sized by the vocabulary or the positions, and the norm `below` these."""
+        for tag in ("token", "position", "segment", "head", "pooler"):
+            self._add(NAMED[tag], self.by_tag.get(tag, set()), {tag})
+        token, position, segment = (self.by_tag.get(tag, set()) for tag in ("token", "position", "segment"))
+        every = token | position | segment
+        self._add("embeddings of tokens and positions", every - segment, {"token", "position"})
+        self._add("embeddings", every, {"token", "position", "segment"})
+        self._add("embeddings with their norm", every | below, {"token", "position", "segment", "norm"})
+        if self.by_tag.get("head"):  # absent if the head is tied
+            self._add("token embedding and LM head", token | self.by_tag["head"], {"token", "head"})
+
+    def _of_experts(self, roles: Mapping[str, set[int]]) -> None:
+        """Register the experts, one of them, those shared by all tokens, and the router."""
         self._add("experts", roles.get("experts", set()), {"experts"})
         self._experts(roles.get("experts", set()))
-        self._add(
-            "shared experts",
-            {place for place, atom in enumerate(atoms) if "shared" in atom.name},
-            {"experts", "shared"},
-        )
+        shared = {place for place, atom in enumerate(self.atoms) if "shared" in atom.name}
+        self._add("shared experts", shared, {"experts", "shared"})
         self._add("router", roles.get("router", set()), {"router"})
+
+    def _projections(self, roles: Mapping[str, set[int]]) -> None:
+        """Register the projections of attention, the MLP and the experts, alone and in groups."""
         for tags, words in (
             ("o", NAMED["o"]), ("q k v", NAMED["qkv"]), ("q", NAMED["q"]), ("k", NAMED["k"]), ("v", NAMED["v"]),
             ("k v", "key and value projections"), ("q o", "query and attention output projections"),
         ):  # fmt: skip
-            self._union(tags.split(), words, by_tag, roles.get("attention", set()), "attention")
-        for role in ("mlp", "experts"):
+            self._union(tags.split(), words, roles.get("attention", set()), "attention")
+        for role, whole in (("mlp", "MLP"), ("experts", "experts")):
             for tags, words in (
                 ("up", "up projection"), ("down", "down projection"), ("gate", "gate projection"), ("gate up", "gate and up projections"),
             ):  # fmt: skip
-                self._union(
-                    tags.split(),
-                    f"{words} of the {'MLP' if role == 'mlp' else role}",
-                    by_tag,
-                    roles.get(role, set()),
-                    role,
-                )
+                self._union(tags.split(), f"{words} of the {whole}", roles.get(role, set()), role)
+
+    def _norms(self, norms: set[int], in_layers: set[int], below: set[int]) -> None:
+        """Register the norms: all, those of the layers, each of these, and the ones around them."""
         self._add("norms", norms, {"norm"})
         self._add("norms", norms & in_layers, {"norm", "block"})
         for place in sorted(norms & in_layers):
-            same = {
-                other for other in norms if atoms[other].name.rpartition(".")[0] == atoms[place].name.rpartition(".")[0]
-            }
-            self._add(f"norm {module_of(atoms[place].name)}", same, {"norm", "block", "module"})
+            module = self._module(place)
+            same = {other for other in norms if self._module(other) == module}
+            self._add(f"norm {module_of(self.atoms[place].name)}", same, {"norm", "block", "module"})
         self._add("norm of the embeddings", below, {"norm", "token"})
         outside = norms - in_layers - below
-        one = len({atoms[place].name.rpartition(".")[0] for place in outside}) == 1
+        one = len({self._module(place) for place in outside}) == 1
         self._add("final norm" if one else "norms outside of the layers", outside, {"norm", "final"})
-        for tag in by_tag.keys() - NAMED.keys():
-            self._add(tag, by_tag[tag], tags_of(tag))
-        self._add(
-            "attention and MLP" if not roles.get("experts") else "layers without their norms",
-            in_layers - norms,
-            {"attention", "mlp", "block"},
-        )
+
+    def _module(self, place: int) -> str:
+        return self.atoms[place].name.rpartition(".")[0]
+
+    def _blocks(self, in_layers: set[int]) -> None:
+        """Register the layers, with and without their biases and norm shifts."""
         for kinds, words in (
             ({"matrix", "vector", "scale", "shift", "bias"}, ""),
             ({"matrix", "vector", "scale", "shift"}, ", without biases"),
             ({"matrix", "vector", "scale"}, ", without biases and norm shifts"),
             ({"matrix", "vector", "scale", "bias"}, ", without norm shifts"),
         ):
-            places = {place for place in in_layers if atoms[place].kind in kinds}
-            self._put("the blocks", words, places, {"block"})
-        self._add("the model", set(range(len(atoms))), ())
+            self._put("the blocks", words, {place for place in in_layers if self.atoms[place].kind in kinds}, {"block"})
 
     def _experts(self, places: set[int]) -> None:
         """Register one expert of one layer, and the experts that a token is routed to."""
@@ -107,17 +115,18 @@ class Collected:
                     "active experts of one layer", places, {"experts", "one"}, share=int(layers.pop() / used)
                 )
 
-    def _union(self, tags: list[str], words: str, by_tag: dict[str, set[int]], within: set[int], role: str) -> None:
-        if all(by_tag.get(tag, set()) & within for tag in tags):
+    def _union(self, tags: list[str], words: str, within: set[int], role: str) -> None:
+        """Register the atoms with some tags among those of a role, if each tag has one."""
+        if all(self.by_tag.get(tag, set()) & within for tag in tags):
             known = {"qkv"} if tags == ["q", "k", "v"] else set(tags)
-            self._add(words, set().union(*(by_tag[tag] for tag in tags)) & within, {role, *known})
+            self._add(words, set().union(*(self.by_tag[tag] for tag in tags)) & within, {role, *known})
 
     def _add(self, phrase: str, places: set[int], tags: Iterable[str]) -> None:
         """Register some atoms by kind, then as a whole."""
         of = {
             kind: {place for place in places if self.atoms[place].kind == kind} for kind in ("bias", "scale", "shift")
         }
-        single = len({self.atoms[place].name.rpartition(".")[0] for place in places}) == 1
+        single = len({self._module(place) for place in places}) == 1
         if of["bias"] and places - of["bias"]:
             self._put(phrase, ", without its bias" if single else ", without biases", places - of["bias"], tags)
             self._put(f"{phrase.removesuffix('s')} biases", "", of["bias"], {*tags, "bias"})
