@@ -17,6 +17,7 @@ NOT_ACCUSED = [
     "height = 640\nwidth = 640\nheight = width = 320",
     "False (66/264 kept)    31.05       1.044x",
     "| ViT-X/15   | 20               | 15x15        |",
+    "The rate 2,0e-3 = 5,317 is the best",
     # Superscripts that were lost when the text was copied.
     "| A | 18 | 218 = 262,144 | 218 - 2 |",
     "It counts to 164-1=65535, more than 4 digits do",
@@ -31,7 +32,11 @@ NOT_ACCUSED = [
     "Altogether: 2048 + 3072 + 5120 = 2048 + 3072 = 5120 + 5120 = 10240.",
     "36*52: 36*50 = 1800 + 36*2 = 1800 + 72 = 1872",
     "Rows: `30000*1024` = 30_720_000 / 8 (TP=8) => 3_840_000 a rank",
+    "Cache: 3 × 1024 × 24 × 2048 × 2 = 301MB (each) × 24 = 7.2GB",
+    "Cache: 1 × 1024 × 16 × 1024 × 2 = 32MB (each) × 16 = 0.5GB",
+    "vocab_size = 30000\nhidden_size = 640\n30,000 vocab_size × 640 hidden_size = 19,200,000",
     # Other units.
+    "Moved: 32,768 tokens × 5120 × 2 bytes = 335 MB a layer",
     "The buffer holds 64 KB = 64 × 1024 / 4 = 16384 numbers",
     "The prompt: 2 * 2 * 1024 * 13B = 52TFLOPs",
     "saved `(8.25 - 8.04)/8.25*100` ~= 2.5% of the time",
@@ -68,7 +73,7 @@ def test_what_is_not_judged_says_why():
     assert reasons == {
         2: "is right if a superscript was lost",
         3: "converts to another unit",
-        4: "relates negative numbers or fractions, and counts nothing",
+        4: "relates fractions, or numbers that are not positive, and counts nothing",
         5: "sets one number equal to another, and computes nothing",
     }
 
@@ -76,3 +81,9 @@ def test_what_is_not_judged_says_why():
 def test_two_numbers_of_which_the_model_has_one_are_judged():
     answer = tallystick.check("Final norm = 1,563 = 1,536\n", against="gpt2")
     assert [one.correct for one in answer.equations] == [False]
+
+
+def test_the_inner_size_of_a_config_without_one_is_not_its_width():
+    text = "Sizes:\nd_model = 768\nd_ff = 3072\nMLP: 2 × d_model × d_ff = 4,718,592\n"
+    answer = tallystick.check(text, against="gpt2")
+    assert [one.correct for one in answer.equations if one.line > 2] == [True]

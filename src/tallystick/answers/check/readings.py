@@ -35,8 +35,9 @@ SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in bi
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 BILLION = 10**9
 PERCENT = Fraction(1, 100)
-_MEASURED = ("bytes", "operations", "multiplications")
+MEASURED = ("bytes", "operations", "multiplications")
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
+NEAR_FACTOR = 20  # 33,554,432 is within a twentieth of "32MB", which goes on as a factor
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
 BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that means MiB
 
@@ -94,12 +95,27 @@ class Readings:
             others.append([*sides[:-1], _with(sides[-1], Number(last.value / PERCENT, last.unit / PERCENT))])
         if isinstance(last, Number) and last.rounded:
             others += [[_with(side, _in_unit(side, unit)) for side in sides] for unit in _UNITS]
+        unnamed = [self._unnamed(side.expression) for side in sides]
+        if any(one is not side.expression for one, side in zip(unnamed, sides, strict=True)):
+            others.append([_with(side, one) for one, side in zip(unnamed, sides, strict=True)])
         if any(isinstance(side.expression, Operation) and "/" in side.expression.symbols for side in sides):
             others.append([_with(side, _below(side.expression)) for side in sides])
         others.append(self._shifted(sides))
         found = next((one for one in others if not self.wrong(one)), None)
         # "48 × 40.96 + 2 × 80.41 = 2.12B" is in millions, and cut.
         return found or next((one for one in (sides, *others) if self._nearly(one)), sides)
+
+    def _unnamed(self, side: Expression) -> Expression:
+        """Return a product without names behind their own values: "30,522 vocab_size × 768"."""
+        if not (isinstance(side, Operation) and set(side.symbols) == {"*"}):
+            return side
+        parts = side.parts
+        named = {
+            place
+            for place, (before, part) in enumerate(pairwise(parts), 1)
+            if isinstance(part, Name) and isinstance(before, Number) and self.stated[part.name].exact == before.value
+        }
+        return _product(tuple(part for place, part in enumerate(parts) if place not in named)) if named else side
 
     def _nearly(self, sides: Sides) -> bool:
         """Return whether neighbouring sides differ by little, or not at all."""
@@ -168,11 +184,15 @@ class Readings:
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
         if first.meets(second):
             return True
-        if _is_cut(left, right, first, second, loose=loose) or _goes_on(left, right):
+        loose_cut = loose or other.unit in MEASURED  # "= 536 MB" of 536,870,912 bytes
+        if _is_cut(left, right, first, second, loose=loose_cut) or _goes_on(left, right):
             return True
         factor = _first_factor(right)
-        if factor is not right and first.meets(alone(factor, loose=loose) or self.value(factor, asides)):
-            return True  # "a × b = c × d = e" with c = a × b
+        if factor is not right:  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
+            meant = alone(factor, loose=loose) or self.value(factor, asides)
+            rough = isinstance(factor, Number) and factor.rounded
+            if first.meets(meant) or (rough and abs(first.exact - meant.exact) * NEAR_FACTOR <= first.exact):
+                return True
         ends, begins = _last_addend(left), _first_addend(right)
         if ends is left and begins is right:
             return False
@@ -272,7 +292,7 @@ def _with(side: Side, expression: Expression) -> Side:
 def _in_unit(side: Side, unit: int) -> Expression:
     """Return a number in its unit: 14 for "2 × 7 × 2^30 / 2^30 = 14 GiB", 48 for "48 B"."""
     number = side.expression
-    if not isinstance(number, Number) or not number.rounded or (side.unit not in _MEASURED and unit != BILLION):
+    if not isinstance(number, Number) or not number.rounded or (side.unit not in MEASURED and unit != BILLION):
         return number
     return Number(number.value / unit, number.unit / unit)
 

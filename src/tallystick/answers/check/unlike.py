@@ -58,10 +58,10 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
 
 
 def _small(right: Expression, one: Fraction, other: Fraction) -> str:
-    """Return why values are no counts: one is negative, or both are fractions of 1."""
+    """Return why values are no counts: one is not positive, or both are fractions of 1."""
     share = isinstance(right, Number) and right.rounded  # "= 12.5%"
-    if min(one, other) < 0 or (max(one, other) < 1 and not share):
-        return "relates negative numbers or fractions, and counts nothing"
+    if min(one, other) <= 0 or (max(one, other) < 1 and not share):
+        return "relates fractions, or numbers that are not positive, and counts nothing"
     return ""
 
 

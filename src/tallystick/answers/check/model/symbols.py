@@ -25,7 +25,9 @@ def sizes(ledger: Ledger) -> dict[str, int]:
     found = {name: int(value) for name, value in symbols.items()}
     # For a multimodal model, the plain names mean the sizes of its language model.
     found |= {name.removeprefix(TEXT): value for name, value in found.items() if name.startswith(TEXT)} | found
+    met = set[str]()  # a name of two sizes means the first: `d_ff` the inner size, never the width
     for names in SAME:
         for value in [found[name] for name in names if name in found][:1]:
-            found |= {name: value for name in names if "_" in name and name not in found.keys() | _VAGUE}
+            found |= {name: value for name in names if "_" in name and name not in found.keys() | _VAGUE | met}
+        met |= set(names)
     return found
