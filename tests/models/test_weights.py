@@ -303,6 +303,7 @@ print((kilobytes("VmHWM:") - before) * 1024 / sum(one.nbytes for one in decoder.
 """
 
 
+@pytest.mark.usefixtures("preloaded")
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells a peak that starts anew")
 @pytest.mark.parametrize(
     ("settings", "dtype", "most"),

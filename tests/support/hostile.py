@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import measurements
 import tallystick
 from tallystick import BadInput
 from tallystick.formats.shards import read_checkpoint
@@ -66,11 +67,16 @@ def refusal(source: Path | str, read: Callable[[Any], object] | None = None) -> 
     return ""
 
 
-def mutations(content: bytes, *, most: int) -> Iterator[bytes]:
+def _drawer(size: int, *, by_commit: bool) -> random.Random:
+    """The same draws for contents of one size: in every run, or in those of one commit."""
+    return random.Random(None if MUTATIONS else f"{measurements.seed()} {size}" if by_commit else size)
+
+
+def mutations(content: bytes, *, most: int, by_commit: bool = False) -> Iterator[bytes]:
     """Contents changed at a few places: bits, pieces put in, taken out or moved, the end cut
-    off.
+    off; other ones in each commit where each takes long.
     """
-    draw = random.Random(None if MUTATIONS else len(content))
+    draw = _drawer(len(content), by_commit=by_commit)
     for _ in range(int(MUTATIONS or most)):
         changed = bytearray(content)
         for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
@@ -95,15 +101,15 @@ def mutations(content: bytes, *, most: int) -> Iterator[bytes]:
         yield bytes(changed[: draw.randrange(len(changed) + 1)] if draw.random() < 0.02 else changed)
 
 
-def rewritten(document: Any, *, most: int) -> Iterator[bytes]:
+def rewritten(document: Any, *, most: int, by_commit: bool = False) -> Iterator[bytes]:
     """A JSON document changed at a few places: values of other kinds and sizes, keys of others,
-    keys that come twice.
+    keys that come twice; other ones in each commit where each takes long.
     """
     text = json.dumps(document)
     places = [(one.start(), json.JSONDecoder().raw_decode(text, one.start())[1]) for one in _VALUE.finditer(text)]
     values = [text[start:end] for start, end in places]
     words = [value for value in values if value.startswith('"')]
-    draw = random.Random(None if MUTATIONS else len(text))
+    draw = _drawer(len(text), by_commit=by_commit)
     for _ in range(int(MUTATIONS or most)):
         changed, beyond = text, len(text)
         for start, end in sorted(draw.choices(places, k=draw.choice((1, 1, 2, 3))), reverse=True):

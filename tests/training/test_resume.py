@@ -165,7 +165,7 @@ def test_any_list_of_digests_is_read(begun):
     path = newest(begun) / WHOLE
     document = json.loads(path.read_text())
     seen = set()
-    for content in (*rewritten(document, most=60), *mutations(path.read_bytes(), most=60)):
+    for content in (*rewritten(document, most=20, by_commit=True), *mutations(path.read_bytes(), most=20, by_commit=True)):
         path.write_bytes(content)
         seen.add(resumed(begun))
     assert seen <= {2, 4}
@@ -174,8 +174,8 @@ def test_any_list_of_digests_is_read(begun):
 def test_any_progress_with_the_right_digest_is_read(begun):
     path = newest(begun) / "progress.json"
     document = json.loads(path.read_text())
-    contents = [b"{}", b"[]", b"5", b"null", b'"a"', b"", b"\xff\xfe", *rewritten(document, most=60)]
-    for content in (*contents, *mutations(path.read_bytes(), most=60)):
+    contents = [b"{}", b"[]", b"5", b"null", b'"a"', b"", b"\xff\xfe", *rewritten(document, most=20, by_commit=True)]
+    for content in (*contents, *mutations(path.read_bytes(), most=20, by_commit=True)):
         path.write_bytes(content)
         sealed(newest(begun))
         resumed(begun)
@@ -217,8 +217,8 @@ def test_any_log_is_gone_on_with_or_refused_in_a_line(begun):
         {"kind": "saved", "step": 2},
     ]
     content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    changed = (line.replace(b"\n", b" ") for line in rewritten(lines[0], most=100))
-    for damaged in (*mutations(content, most=100), *(line + b"\n" + content for line in changed)):
+    changed = (line.replace(b"\n", b" ") for line in rewritten(lines[0], most=33, by_commit=True))
+    for damaged in (*mutations(content, most=33, by_commit=True), *(line + b"\n" + content for line in changed)):
         path.write_bytes(damaged)
         assert resumed(begun) == 4
 
@@ -321,7 +321,7 @@ def test_any_state_and_random_numbers_with_the_right_digest_are_read(begun):
     for path in (state_of(begun), newest(begun) / "random-00000.safetensors"):
         content = path.read_bytes()
         length = 8 + int.from_bytes(content[:8], "little")
-        for start in mutations(content[:length], most=60):
+        for start in mutations(content[:length], most=20, by_commit=True):
             path.write_bytes(start + content[length:])
             sealed(newest(begun))
             resumed(begun)
@@ -391,7 +391,7 @@ def tokens_of(config) -> Path:
 def test_any_list_of_tokens_is_read(begun):
     path = Path(begun.out) / "data" / WHOLE
     document = json.loads(path.read_text())
-    for content in (*rewritten(document, most=80), *mutations(path.read_bytes(), most=100)):
+    for content in (*rewritten(document, most=26, by_commit=True), *mutations(path.read_bytes(), most=33, by_commit=True)):
         path.write_bytes(content)
         resumed(begun)
 
