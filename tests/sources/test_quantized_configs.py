@@ -20,6 +20,7 @@ import packings
 from hostile import survives
 from reference import build
 from tallystick import count, memory, reconcile
+from tallystick.core import budget
 from tallystick.errors import BadInput
 from tallystick.sources.quantized.excluded_modules import Patterns
 
@@ -443,7 +444,8 @@ def test_a_pattern_that_could_take_for_ever_is_not_read():
 
 
 @pytest.mark.parametrize("pattern", ["re:.*{}.*x.*y", "re:[a{}"])
-def test_patterns_without_end_are_refused_in_one_line(pattern: str):
+def test_patterns_without_end_are_refused_in_one_line(pattern: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(budget, "SECONDS", 0.5)
     told = {**compressed("pack-quantized"), "ignore": [pattern.format(number) for number in range(60_000)]}
     with pytest.raises(BadInput, match="the dictionary: quantization_config: reading it takes more than"):
         quantised(told, num_hidden_layers=9_000)

@@ -165,7 +165,10 @@ def test_any_list_of_digests_is_read(begun):
     path = newest(begun) / WHOLE
     document = json.loads(path.read_text())
     seen = set()
-    for content in (*rewritten(document, most=20, by_commit=True), *mutations(path.read_bytes(), most=20, by_commit=True)):
+    for content in (
+        *rewritten(document, most=20, by_commit=True),
+        *mutations(path.read_bytes(), most=20, by_commit=True),
+    ):
         path.write_bytes(content)
         seen.add(resumed(begun))
     assert seen <= {2, 4}
@@ -391,7 +394,10 @@ def tokens_of(config) -> Path:
 def test_any_list_of_tokens_is_read(begun):
     path = Path(begun.out) / "data" / WHOLE
     document = json.loads(path.read_text())
-    for content in (*rewritten(document, most=26, by_commit=True), *mutations(path.read_bytes(), most=33, by_commit=True)):
+    for content in (
+        *rewritten(document, most=26, by_commit=True),
+        *mutations(path.read_bytes(), most=33, by_commit=True),
+    ):
         path.write_bytes(content)
         resumed(begun)
 
