@@ -34,6 +34,7 @@ class Server:
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd
         )
         self.home = self.process.stdout.readline().strip()
+        assert self.home, self.process.communicate()[1]
         self.port, self.token = int(self.home.split(":")[2].split("/")[0]), self.home.split("/")[3]
 
     def __enter__(self):
@@ -167,7 +168,6 @@ def build():
 """
 
 
-@pytest.mark.usefixtures("preloaded")
 def test_what_nobody_waits_for_any_more_is_ended(tmp_path):
     """The next request is answered long before the one before would have been stopped."""
     (tmp_path / "mine.py").write_text(BLOCKS)
