@@ -20,6 +20,8 @@ _UNIT = re.compile(
 )
 # Words that a product of sizes may follow: "3 matrices d × 4d".
 _MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|矩阵|행렬", re.IGNORECASE)
+# Words that count what follows: "4 个 8×8" is four of them.
+_COUNTERS = frozenset(["个", "個", "块", "塊", "张", "張", "组", "組", "枚", "개"])
 _COUNTED = {
     "bytes": re.compile(
         r"(?<![^\W\d_])(?:[KMGT]i?B|[KMGT]o|bytes?|octets?|байт\w*|[КМГ]Б)(?![^\W_])|字节|バイト|바이트", re.IGNORECASE
@@ -62,6 +64,8 @@ _FUNCTIONS = frozenset(
         "∛",
         "sqrt",
         "\\sqrt",
+        "binom",
+        "\\binom",
         "log",
         "log2",
         "log10",
@@ -146,8 +150,10 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
     for place in range(start, end):
         piece = pieces[place]
         depth += (piece.kind == "open") - (piece.kind == "close")
-        if piece.text == "[" or (piece.text == "/" and piece.end - piece.start > 1):
-            return False  # shapes, "[17 × 4096]"; a quotient without its rest, "4096 // 3"
+        if _is_other(piece) or (
+            place > start and len(piece.text) > 1 and piece.text in known and pieces[place - 1].text in known
+        ):
+            return False  # "freq_base f32" is a name and its type, not a product
         if piece.kind != "word" or piece.text in known or depth:
             continue
         if piece.text.lower() in _EACH and place + 1 < end and pieces[place + 1].text == "+":
@@ -155,6 +161,11 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
         if not (_UNIT.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)):
             return False
     return True
+
+
+def _is_other(piece: Token) -> bool:
+    """Return whether a sign begins a shape, "[17 × 4096]", or a quotient without its rest, "//"."""
+    return piece.text == "[" or (piece.text == "/" and piece.end - piece.start > 1)
 
 
 def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
@@ -187,7 +198,8 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     if last.text == "+" and (before == 1 or pieces[before - 2].text in (",", ";")):
         return False  # "…, + words 50257 × 768 = 38.6M" begins a sentence
     # "3 matrices d × 4d" may be all three.
-    return last.kind == "operator" or (last.kind == "number" and _MATRICES.fullmatch(pieces[before].text) is not None)
+    counts = pieces[before].text in _COUNTERS or _MATRICES.fullmatch(pieces[before].text) is not None
+    return last.kind == "operator" or (last.kind == "number" and counts)
 
 
 def goes_on(pieces: Sequence[Token], end: int) -> bool:
@@ -202,6 +214,8 @@ def goes_on(pieces: Sequence[Token], end: int) -> bool:
     while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS:
         place += 1
     behind = pieces[place : place + 2]
+    if place == end + 1 and behind and behind[0].kind == "number" and pieces[end].text in _COUNTERS:
+        return True  # "16 × 16 = 4 个 8×8"
     return place > end and len(behind) > 1 and behind[0].text in "+*/" and behind[1].kind in ("number", "open")
 
 

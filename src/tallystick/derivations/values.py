@@ -10,7 +10,7 @@ from tallystick.derivations.arithmetic import Expression, Name, Number, Operatio
 from tallystick.derivations.chains import ABOUT, LETTER, MOST_COUNTED, Chains, numbers_end
 from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import computes, is_sure
+from tallystick.derivations.phrases import computes, is_sure, unit_of
 from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
 from tallystick.derivations.tokens import Token
@@ -165,7 +165,9 @@ class Values(Chains):
             products = [self.how]
             numbers.remove(self.how)
         sides = {
-            place: Side(side, loose=cells[place][0] in "≈~") for place, side in enumerate(wholes) if side is not None
+            place: Side(side, loose=cells[place][0] in "≈~", unit=unit_of(self._tokens(cells[place])))
+            for place, side in enumerate(wholes)
+            if side is not None
         }
         behind = [place for place in numbers if products and place > products[0]]
         value = behind[0] if behind else numbers[0] if products else numbers[-1]

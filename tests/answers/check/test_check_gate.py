@@ -41,6 +41,19 @@ NOT_ACCUSED = [
     "The prompt: 2 * 2 * 1024 * 13B = 52TFLOPs",
     "saved `(8.25 - 8.04)/8.25*100` ~= 2.5% of the time",
     "limit: 3.7 * 1024 * 1024 * 1024 = 3_972_844_748",
+    # Counts before a product, types behind names, functions.
+    "`load.x4` 加载 4 个 9×9 矩阵 = 324 个 FP16 元素",
+    "A 是 24×24 = 9 个 8×8，B 是 24×8 = 3 个 8×8",
+    "base = 500\nf32 = 0.125\nrope.base f32 = 500.0",
+    r"Choices: $\binom{9}{2} = 36$",
+    "batches = 32\nbatches = 9,000 / 32 = 281 batches",
+    "$$4k = 9 \\Rightarrow k = 2.25$$",
+    # Bytes: B for one byte, KB for 1,024, and rows with a column of them.
+    "W4A16: 9B × 0.5B = 4.5 GB",
+    "Shared memory per block: 48 KB = 49152 bytes",
+    "| Tile | Size |\n|---|---|\n| 64×256×64 | ~48 KB |",
+    "4096 x 4096 x 2048 |    9.600 ms |   114.3 TFLOPS | PASS",
+    "| `1 × 1` | 0.5 |",
     "The pods hold `7168 * 32 GB = 229TB`, 2 * 64 * 256 = 33kB each",
 ]
 

@@ -195,8 +195,12 @@ class Judge:
         low, high = sorted(abs(self.readings.value(side.expression, asides).exact) for side in (left, right))
         lettered = isinstance(right.expression, Number) and right.expression.rounded
         ranges = isinstance(left.expression, Operation) and set(left.expression.symbols) <= {"-", "/"}
-        far = high > NEAR_ROW * low and not lettered
-        sizes = row and high < LEAST_REFERENCE and not is_one_slip(*(str(round(one)) for one in (low, high)))
+        far = high > NEAR_ROW * low and (not lettered or right.unit not in ("", left.unit))
+        sizes = (
+            row
+            and high < LEAST_REFERENCE
+            and (high < NEAR_ROW or not is_one_slip(*(str(round(one)) for one in (low, high))))
+        )
         return (ranges and low < LEAST_REFERENCE) or sizes or (far and (row or low < LEAST_REFERENCE))
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:

@@ -34,6 +34,7 @@ LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 BILLION = 10**9
+LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
 PERCENT = Fraction(1, 100)
 MEASURED = ("bytes", "operations", "multiplications")
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
@@ -113,7 +114,9 @@ class Readings:
         named = {
             place
             for place, (before, part) in enumerate(pairwise(parts), 1)
-            if isinstance(part, Name) and isinstance(before, Number) and self.stated[part.name].exact == before.value
+            if isinstance(part, Name)
+            and isinstance(before, Number)
+            and (self.stated[part.name].exact == before.value or (len(part.name) > LONG and part.name.isalpha()))
         }
         return _product(tuple(part for place, part in enumerate(parts) if place not in named)) if named else side
 

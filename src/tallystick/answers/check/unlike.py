@@ -23,6 +23,8 @@ MOST_PREFIXES = 4  # kilo, mega, giga, tera
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
+_BILLION = 10**9
+_FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
 _TEN = Number(Fraction(10))
 
 _CONVERTED = ("bytes", "operations", "multiplications")
@@ -37,7 +39,7 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         values: the values of both.
     """
     one, other = left.expression, right.expression
-    why = _small(other, *values) or _converted(left, right, *values) or _binary(right, *values)
+    why = _small(other, *values) or _converted(left, right, *values) or _binary(one, right, *values)
     if why:
         return why
     if _lost_powers(one, values[1]):
@@ -65,12 +67,18 @@ def _small(right: Expression, one: Fraction, other: Fraction) -> str:
     return ""
 
 
-def _binary(right: Side, one: Fraction, other: Fraction) -> str:
+def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str:
     """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
     number = right.expression
-    if right.unit not in _CONVERTED or not (isinstance(number, Number) and number.rounded and one and other):
-        return ""
     ratio = max(one, other) / min(one, other)
+    if right.unit == "bytes" and abs(ratio / _BILLION - 1) <= _LIKE:
+        return "is right if B stands for bytes"  # "7B × 0.5B = 3.5 GB"
+    if right.unit not in _CONVERTED or not isinstance(number, Number):
+        return ""
+    if isinstance(left, Number) and left.rounded and left.unit >= _PREFIXES[0]:
+        number = left  # "24 KB = 24,576 bytes"
+    if not number.rounded:
+        return ""
     near = min(number.unit / number.value / 2, _NEAR_POWER)
     powers = (Fraction(1024, 1000) ** power for power in range(1, MOST_PREFIXES))
     return "is right if it counts 1,024 as 1,000" if any(abs(ratio / power - 1) <= near for power in powers) else ""
@@ -96,6 +104,9 @@ def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
     rough = right.loose or one.unit < 1 or other.unit < 1
     if rough and high < _LEAST_COMPARED:
         return "states two sizes"  # "50    ~1.2"
+    ratio = high / min(one.value, other.value)
+    if ratio > _FAR and not any(abs(ratio / unit - 1) <= _LIKE for unit in (10, 100, 10**3, 10**6, 10**9)):
+        return TWO_NUMBERS  # "3k = 8", to be solved for k
     exact = one.unit == other.unit == 1 and not (one.rounded or other.rounded)
     if exact and (high < _LEAST_TYPED or not is_one_slip(str(one.value), str(other.value))):
         return TWO_NUMBERS  # "BATCH_SIZE=4 # 2"
