@@ -100,3 +100,9 @@ def test_the_inner_size_of_a_config_without_one_is_not_its_width():
     text = "Sizes:\nd_model = 768\nd_ff = 3072\nMLP: 2 × d_model × d_ff = 4,718,592\n"
     answer = tallystick.check(text, against="gpt2")
     assert [one.correct for one in answer.equations if one.line > 2] == [True]
+
+
+def test_a_wrong_number_of_bytes_is_accused_whatever_follows_it():
+    text = r"$C = 2 × 50 × 8 × 128 × 4096 × 2 = 1,073,741,824 \text{ bytes} = 1.07 \text{ GB (배치 1 기준)}$"
+    wrong = [one.should_be for one in tallystick.check(f"{COUNT}{text}\n").equations if not one.correct]
+    assert wrong[0] == 838_860_800

@@ -70,11 +70,11 @@ def _small(right: Expression, one: Fraction, other: Fraction) -> str:
 def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str:
     """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
     number = right.expression
-    ratio = max(one, other) / min(one, other)
-    if right.unit == "bytes" and abs(ratio / _BILLION - 1) <= _LIKE:
-        return "is right if B stands for bytes"  # "7B × 0.5B = 3.5 GB"
     if right.unit not in _CONVERTED or not isinstance(number, Number):
         return ""
+    ratio = max(one, other) / min(one, other)
+    if right.unit == "bytes" and isinstance(left, Operation) and abs(ratio / _BILLION - 1) <= _LIKE:
+        return "is right if B stands for bytes"  # "7B × 0.5B = 3.5 GB"
     if isinstance(left, Number) and left.rounded and left.unit >= _PREFIXES[0]:
         number = left  # "24 KB = 24,576 bytes"
     if not number.rounded:
