@@ -24,7 +24,7 @@ from tallystick.derivations.statements import Derivation, Unread
 from tallystick.errors import BadInput
 
 _VOCABULARY = ("token_embedding", "head")
-_TOKEN = "token embedding"  # noqa: S105
+_TOKEN = "without token embedding"  # noqa: S105
 _TIED = "as if the output head were tied"
 
 
@@ -185,10 +185,10 @@ def _words(step: Step, *, tied: bool) -> tuple[str, ...]:
     A head has as many parameters as the token embedding. If the text left out the head, these
     words do not say that it left out the embedding.
     """
-    if not tied or _TOKEN not in step.without:
+    if not tied or not step.what.startswith(_TOKEN):
         return (step.what,)
-    rest = [part for part in step.without if part != _TOKEN]
-    return (_TIED, *([f"without {listed(rest)}"] if rest else []))
+    rest = step.what.removeprefix(_TOKEN).removeprefix(" and ")
+    return (_TIED, *([f"without {rest}"] if rest else []))
 
 
 def _has_adapters(steps: Sequence[Step]) -> bool:

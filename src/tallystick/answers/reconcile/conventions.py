@@ -61,7 +61,6 @@ class Convention(NamedTuple):
     adds: int = 0
     of: frozenset[Tags] = frozenset()  # the cells that `adds` depends on: without them it adds nothing
     about: str = ""  # its subject; only one convention per subject can apply
-    without: tuple[str, ...] = ()  # the parts that it leaves out, in words, if `what` lists them
 
 
 class Reading(NamedTuple):
@@ -126,8 +125,7 @@ def _leaving(ledger: Ledger, counts: Iterable[Tags]) -> Iterator[Convention]:
         return Convention(name, what, by, frozenset(tags for tags in counts if leaves(tags)))
 
     def without(name: str, roles: Sequence[str], *by: str) -> Convention:
-        parts = tuple(words[role] for role in roles if role in present)
-        return leave(name, f"without {listed(parts)}", _any(*roles), *by)._replace(without=parts)
+        return leave(name, "without " + listed([words[role] for role in roles if role in present]), _any(*roles), *by)
 
     token, positions, head = words
     yield without("positions", [positions], "nanoGPT's get_num_params")

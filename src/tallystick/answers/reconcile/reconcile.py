@@ -42,7 +42,6 @@ class Step:
     parameters: int
     convention: str  # stable name of the convention
     by: tuple[str, ...]  # papers and libraries that count so
-    without: tuple[str, ...] = ()  # the parts that it leaves out, in words, if `what` lists them
 
 
 @dataclass(frozen=True)
@@ -138,10 +137,10 @@ class Reconciliation(Displayed):
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON of ``tallystick reconcile``. Keys may be added, never renamed."""
         out = {**asdict(self), "answer": self.answer, "explained": self.explained}
-        for item in out["explanations"]:
-            item["steps"] = [{**step, "by": list(step["by"])} for step in item["steps"]]
-            for step in item["steps"]:
-                del step["without"]  # `what` says it in words
+        out["explanations"] = [
+            {**item, "steps": [{**step, "by": list(step["by"])} for step in item["steps"]]}
+            for item in out["explanations"]
+        ]
         return out
 
 
@@ -243,21 +242,19 @@ class _Search:
         left: set[Tags] = set()
         read: list[str] = []
         about: list[str] = []
-        by: tuple[str, ...]
-        without: tuple[str, ...]
         value = self.total
         for way in sorted(ways, key=lambda way: isinstance(way, Reading)):  # apply conventions before readings
             about += [way.about] if way.about else []
             if isinstance(way, Reading):
                 read.append(way.name)
-                by, without = (), ()
+                by: tuple[str, ...] = ()
                 parameters = way.apply(value) - value
             else:
-                by, without = way.by, way.without
+                by = way.by
                 parameters = way.adds - sum(self.cells[tags] for tags in way.leaves - left)
                 left |= way.leaves
             value += parameters
-            steps.append(Step(way.what, parameters, way.name, by, without))
+            steps.append(Step(way.what, parameters, way.name, by))
         depends = {tags for way in ways if isinstance(way, Convention) for tags in way.of}
         added = frozenset(way.name for way in ways if isinstance(way, Convention) and way.adds)
         done = (frozenset(left), frozenset(about), added, value)
