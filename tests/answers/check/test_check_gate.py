@@ -28,7 +28,7 @@ NOT_ACCUSED = [
     "hidden = 512 * ((7099 + 512 - 1) // 512) = 7168",
     "Shapes: [19x512] x [512x512] or [512x256] = [19x512] or [19x256]",
     "perToken = 2 × 16 × 8 × 64 × 2 = 32,768 bytes = 32.00 KB/tokenpeakBytes = 3 × 32,768 = 98,304 bytes",
-    # Sums that are told step by step.
+    # Sums worked out step by step.
     "Altogether: 2048 + 3072 + 5120 = 2048 + 3072 = 5120 + 5120 = 10240.",
     "36*52: 36*50 = 1800 + 36*2 = 1800 + 72 = 1872",
     "Rows: `30000*1024` = 30_720_000 / 8 (TP=8) => 3_840_000 a rank",

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.mistyped import has_slip
-from tallystick.answers.check.unlike import unlike
+from tallystick.answers.check.unlike import BILLION, MEASURED, unlike
 from tallystick.derivations.arithmetic import (
     ASIDES,
     Expression,
@@ -33,10 +33,8 @@ FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 di
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
-BILLION = 10**9
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
 PERCENT = Fraction(1, 100)
-MEASURED = ("bytes", "operations", "multiplications")
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
 NEAR_FACTOR = 20  # 33,554,432 is within a twentieth of "32MB", which goes on as a factor
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds

@@ -20,14 +20,20 @@ _LEAST_CONVERTED = Fraction(3, 2)  # nearer sides are in one unit
 _PER_BYTE = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
 _PREFIXES = (Fraction(1000), Fraction(1024))
 MOST_PREFIXES = 4  # kilo, mega, giga, tera
+_SCALES = (
+    Fraction(1),
+    *((mine / its) ** power for mine, its in product(_PREFIXES, _PREFIXES) for power in range(MOST_PREFIXES)),
+    *(prefix**power for prefix in _PREFIXES for power in range(1, MOST_PREFIXES + 1)),
+)
+_CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, _PER_BYTE))
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
-_BILLION = 10**9
+BILLION = 10**9
 _FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
 _TEN = Number(Fraction(10))
 
-_CONVERTED = ("bytes", "operations", "multiplications")
+MEASURED = ("bytes", "operations", "multiplications")  # units of numbers that count no parameters
 
 
 def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
@@ -44,7 +50,7 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         return why
     if _lost_powers(one, values[1]):
         why = "is right if a superscript was lost"
-    elif right.unit in _CONVERTED and left.unit != right.unit and isinstance(one, Name | Number):
+    elif right.unit in MEASURED and left.unit != right.unit and isinstance(one, Name | Number):
         why = "gives parameters in another unit"  # "one expert (of one layer) = 352 MB"
     elif right.unit == "seconds":
         why = "gives a time: its unit is not followed"
@@ -70,10 +76,10 @@ def _small(right: Expression, one: Fraction, other: Fraction) -> str:
 def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str:
     """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
     number = right.expression
-    if right.unit not in _CONVERTED or not isinstance(number, Number):
+    if right.unit not in MEASURED or not isinstance(number, Number):
         return ""
     ratio = max(one, other) / min(one, other)
-    if right.unit == "bytes" and isinstance(left, Operation) and abs(ratio / _BILLION - 1) <= _LIKE:
+    if right.unit == "bytes" and isinstance(left, Operation) and abs(ratio / BILLION - 1) <= _LIKE:
         return "is right if B stands for bytes"  # "7B × 0.5B = 3.5 GB"
     if isinstance(left, Number) and left.rounded and left.unit >= _PREFIXES[0]:
         number = left  # "24 KB = 24,576 bytes"
@@ -89,11 +95,9 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     if "bytes" not in (left.unit, right.unit) or left.unit == right.unit or not (one and other):
         return ""
     ratio = max(one, other) / min(one, other)
-    prefixes = [(mine / its) ** power for mine, its in product(_PREFIXES, _PREFIXES) for power in range(MOST_PREFIXES)]
-    scales = [Fraction(1), *prefixes, *(prefix**power for prefix in _PREFIXES for power in range(1, MOST_PREFIXES + 1))]
     if ratio < _LEAST_CONVERTED:
         return ""
-    near = (abs(ratio - scale * width) <= _LIKE * ratio for scale in scales for width in _PER_BYTE)
+    near = (abs(ratio - conversion) <= _LIKE * ratio for conversion in _CONVERSIONS)
     return "converts to another unit" if any(near) else ""
 
 
