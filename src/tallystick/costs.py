@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tallystick.answers.devices import Device
     from tallystick.answers.fit import Fit
     from tallystick.answers.fit_all import FitAll
-    from tallystick.answers.memory.memory import Memory
+    from tallystick.answers.memory.answer import Memory
 
     AnyDevice: TypeAlias = str | int | Mapping[str, Any] | Device
 

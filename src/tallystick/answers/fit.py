@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from tallystick.answers.devices import Device
-from tallystick.answers.memory.memory import Memory, memory
+from tallystick.answers.memory.answer import Memory
+from tallystick.answers.memory.memory import memory
 from tallystick.answers.memory.model_states import is_packed
 from tallystick.answers.workload import positions
 from tallystick.core.display import Displayed

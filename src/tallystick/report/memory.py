@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.devices import Device
+from tallystick.answers.memory.answer import Memory
 from tallystick.answers.memory.lines import Line
-from tallystick.answers.memory.memory import Memory
 from tallystick.answers.memory.sweep import Sweep
 from tallystick.report.numbers import exact, giga, in_giga, percent
 from tallystick.report.tables.cells import Column, Table

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tallystick.answers.fit import Fit
     from tallystick.answers.fit_all import FitAll
     from tallystick.answers.formula import Formula
-    from tallystick.answers.memory.memory import Memory
+    from tallystick.answers.memory.answer import Memory
     from tallystick.answers.memory.sweep import Sweep
     from tallystick.answers.reconcile.reconcile import Reconciliation
     from tallystick.answers.serve.everywhere import FitEngine

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from tallystick.answers.compute.compute import compute
-from tallystick.answers.memory.memory import Memory, memory
+from tallystick.answers.memory.answer import Memory
+from tallystick.answers.memory.memory import memory
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 from tallystick.sources import read

@@ -17,7 +17,7 @@ from tallystick.web.snippets import command, python
 from tallystick.web.strip import strip
 
 if TYPE_CHECKING:
-    from tallystick.answers.memory.memory import Memory
+    from tallystick.answers.memory.answer import Memory
     from tallystick.core.ledger import Ledger
 
 TEXT = "derivation.md"  # the text's file name in the command lines

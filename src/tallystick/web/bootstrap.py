@@ -8,7 +8,7 @@ from typing import Any
 
 from tallystick.answers.devices import DEVICES
 from tallystick.answers.memory.activations import ATTENTION, LOSS, RECOMPUTE
-from tallystick.answers.memory.memory import MODES
+from tallystick.answers.memory.answer import MODES
 from tallystick.answers.memory.model_states import PRECISIONS
 from tallystick.answers.memory.number_formats import BLOCK_CACHES, CACHED, PACKED
 from tallystick.answers.memory.optimizers import OPTIMIZERS

@@ -8,7 +8,7 @@ from html import escape
 from typing import TypeVar
 
 from tallystick.answers.compute.compute import Compute
-from tallystick.answers.memory.memory import Memory
+from tallystick.answers.memory.answer import Memory
 from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput
 from tallystick.report.numbers import exact, in_bytes, in_flops, in_gigabytes, percent, rough

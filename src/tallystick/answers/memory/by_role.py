@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tallystick.answers.memory.answer import Memory
 from tallystick.answers.memory.gguf_rules import FILE_TYPES
 from tallystick.answers.memory.lines import Line
-from tallystick.answers.memory.memory import Memory
 from tallystick.answers.memory.model_states import weights
 
 # Words in a line's name that say which part of a model its bytes are of.

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tallystick.answers.memory.answer import PHASES, Memory
 from tallystick.answers.memory.lines import PARTS
-from tallystick.answers.memory.memory import PHASES, Memory, memory
+from tallystick.answers.memory.memory import memory
 from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tallystick.answers.compare.compare import Comparison
+from tallystick.answers.memory.answer import PHASES, Memory
 from tallystick.answers.memory.by_role import role_of, weights_by_role
-from tallystick.answers.memory.memory import PHASES, Memory
 from tallystick.answers.reconcile.reconcile import Explanation, Reconciliation
 from tallystick.report.charts.svg import INK, LETTER, box, cut, element, picture, words
 from tallystick.report.numbers import exact, in_giga, rough

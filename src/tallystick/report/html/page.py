@@ -12,7 +12,7 @@ from tallystick.answers.compute.compute import Compute
 from tallystick.answers.fit import Fit
 from tallystick.answers.fit_all import FitAll
 from tallystick.answers.formula import Formula, formula
-from tallystick.answers.memory.memory import Memory
+from tallystick.answers.memory.answer import Memory
 from tallystick.answers.reconcile.reconcile import Reconciliation
 from tallystick.answers.serve.plan import Serve
 from tallystick.answers.ties.ties import Ties
