@@ -68,7 +68,7 @@ class Chains(Reading):
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
             return False
-        begin, end = self._begin(line, text, pieces[: cuts[0]], label), 0
+        begin, end, missed = self._begin(line, text, pieces[: cuts[0]], label), 0, False
         for cut, following in zip(cuts, [*cuts[1:], len(pieces)], strict=True):
             about = following > cut + 2 and pieces[cut + 1].text.lower() in ABOUT  # "= about 38.6M"
             loose = about or pieces[cut].text in ("≈", "~", "~=")
@@ -88,11 +88,13 @@ class Chains(Reading):
                 sure = sure and pieces[cut].text != "=="  # code compares; it computes nothing
                 # "6 × 3.2M = 20.2M + words" states its product; "124M = 85M + words" lacks a term.
                 sure = sure and not (plus and not any(isinstance(one.expression, Operation) for one in begin.sides))
-                side = Side(found[0], loose, sure, unit_of(segment[: found[1] + 2]))
+                side = Side(found[0], loose, sure and not missed, unit_of(segment[: found[1] + 2]))
                 begin = self._linked(line, text[begin.start : pieces[cut].start], begin, side, read)
             elif computes(segment):
                 self._miss(line)
                 begin = self._cut(line, text, begin, end, segment if following < len(pieces) else ())
+            # "a × b = 59 MB/layer = 4.1 GB": the next side may be of another quantity
+            missed = found is None and computes(segment)
             if found is not None:
                 end = segment[found[1] - 1].end
                 if begin.argument:

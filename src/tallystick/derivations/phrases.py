@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 
 from tallystick.derivations.tokens import Token
 
@@ -246,9 +247,12 @@ def unit_of(pieces: Sequence[Token]) -> str:
     """
     if len(pieces) == 1 and pieces[0].text[-1:].isdigit():
         return ""
-    last = max((place for place, piece in enumerate(pieces) if piece.number is not None), default=None)
-    if last is None:
+    depths = accumulate((piece.kind == "open") - (piece.kind == "close") for piece in pieces)
+    numbers = [(depth > 0, place) for place, depth in enumerate(depths) if pieces[place].number is not None]
+    if not numbers:
         return ""
+    # In "3.5 GB (a quarter: 1/4)" the parentheses only comment.
+    last = max(place for inside, place in numbers if inside == min(numbers)[0])
     text = " ".join(
         [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
     )

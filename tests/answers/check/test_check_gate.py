@@ -54,6 +54,22 @@ NOT_ACCUSED = [
     "| Tile | Size |\n|---|---|\n| 64×256×64 | ~48 KB |",
     "4096 x 4096 x 2048 |    9.600 ms |   114.3 TFLOPS | PASS",
     "| `1 × 1` | 0.5 |",
+    # Rates and columns: what a unit with a slash says is of another quantity than the next number.
+    "Stored in bf16: 1024 x 7168 x 2 = 15MB/layer = 0.4GB total",
+    "The link gives 50G (2×25G) ÷ 8 = 6.25 Gbps each",
+    "- Price: ~$2/1M tokens = $40 a day",
+    "| Variant | 5.25B | +0.25B (+4.9%) |",
+    "4096 x 4096 x 4096 |    8.200 ms |   151.3 TFLOPS | PASS",
+    "d_model = 4096                      d_model = 512",
+    "a gateway ~5 万 = 400 万 ÷ 5 万 = ~80 hosts",
+    "N = 4096\nd = 64\n| Scores | 2·N²·d = 17.6G | N²·4 = 64MB |",
+    # Numbers that are rounded, cut, or count 1,024.
+    "gate = 40 → tanh(1)  ≈ 0.76 → 40 × 0.76 = 30.5",
+    "W: 4096 × 4096 = 16.7M\nB: 16 × 4096 = 65K\nW: 4096 × 4096 = 16M",
+    "seq_len = 65536   # 64K",
+    "Patches: (1280/16) * (720/16) * (25/2) = 80 * 45 * 12 = 43,200",
+    "One GPU: 990TFLOPS * 0.4 = 1000 * 10^12 * 0.4 = 400 * 10^12",
+    "W8A16:   9B × 1B     = 9 GB   (half: 1/2)",
     "The pods hold `7168 * 32 GB = 229TB`, 2 * 64 * 256 = 33kB each",
 ]
 
@@ -64,6 +80,12 @@ ACCUSED = [
     ("Head: 512 × 9,000 = 4.5M", 4_608_000),
     ("Table: 30,522 × 768 = 23.9M parameters", 23_440_896),
     ("All layers: 16 × 7.5M = 114M", 120_000_000),
+    ("All of it: 2 × 50 × 4096 = 904,600 bytes ≈ 27 GB", 409_600),  # what is not judged ends no chain
+    ("Attention: 2 × 704 = 2,368", 1_408),  # only numbers
+    ("Share: $38{,}597{,}376 / 124{,}000{,}000 \\approx 13\\%$", 38_597_376 / 124_000_000),
+    ("Altogether 312,612,160 ≈ 132.6M (133 million)", 132_600_000),
+    ("Gate: 30 × 0.76 = 23.9", 22.8),
+    ("W: 4096 × 4096 = 16.5M", 16_777_216),
     ("Rows: 250 × 16 - 7 = 3,939", 3_993),
 ]
 

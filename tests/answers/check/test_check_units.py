@@ -59,7 +59,8 @@ def test_a_rounded_total_of_the_model_is_rounded_not_wrong():
 
 
 @pytest.mark.parametrize(
-    ("written", "right"), [("≈ 617M", True), ("≈ 618M", True), ("≈ 616M", False), ("≈ 619M", False), ("= 617M", False)]
+    ("written", "right"),
+    [("≈ 617M", True), ("≈ 618M", True), ("≈ 616M", False), ("≈ 619M", False), ("= 617M", True), ("= 616M", False)],
 )
 def test_an_approximate_number_may_be_cut_instead_of_rounded(written, right):
     assert slips(f"Embedding: 50257 × 12288 {written}") == ([] if right else [(1, 617_558_016)])

@@ -19,9 +19,10 @@ from tallystick.answers.check.claims import (
     kind_of,
     measures,
 )
+from tallystick.answers.check.doubts import Doubts
 from tallystick.answers.check.implied import TIMES_LABEL, Implied, Sum, begins_line, is_only
 from tallystick.answers.check.labels import layers_of, tags_of
-from tallystick.answers.check.mistyped import is_mistyped, is_one_slip
+from tallystick.answers.check.mistyped import is_mistyped
 from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
@@ -30,8 +31,7 @@ from tallystick.answers.check.references import References
 from tallystick.answers.check.said import said
 from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
-from tallystick.answers.check.unlike import TWO_NUMBERS
-from tallystick.answers.check.variables import MOST_COUNTED, Variables
+from tallystick.answers.check.variables import Variables
 from tallystick.derivations.arithmetic import (
     Expression,
     Number,
@@ -49,9 +49,6 @@ from tallystick.derivations.statements import (
     Unread,
 )
 
-NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor
-
-_RELATION = re.compile(r"[=≈]")
 _VARIABLES = re.compile(r"\b[^\W\d_]\b|\b\w+_\w+\b|\(.*?\)")  # names of sizes: vocab_size, V
 
 
@@ -67,6 +64,7 @@ class Judge:
         self.claims = self.so_far.claims
         self.implied = Implied(derivation, self.so_far, quantities)
         self.references = References(derivation, self.so_far, self.variables)
+        self.doubts = Doubts(self.readings, quantities)
         self.equations: list[Equation] = []
         self.depth = 0  # of the last statement
         self.judged: set[int] = set()  # lines of the equations
@@ -116,8 +114,9 @@ class Judge:
         asides = self.readings.asides(sides)
         pairs = [(left, right, self.readings.agree(left, right, asides=asides)) for left, right in pairwise(sides)]
         for number, (left, right, agree) in reversed(list(enumerate(pairs))):
-            if not agree and (why := self._doubt(statement, left, right, asides)):
+            if not agree and (why := self.doubts.why(statement, left, right, asides)):
                 self.unread.append(Unread(statement.line, statement.text, why))
+                self._before(statement, sides[: number + 1], pairs[:number], asides)
                 sides, pairs = sides[number + 1 :], pairs[number + 1 :]
                 break
         claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
@@ -145,6 +144,18 @@ class Judge:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
 
+    def _before(
+        self, statement: Statement, sides: Sides, pairs: Sequence[tuple[Side, Side, bool]], asides: bool
+    ) -> None:
+        """Judge the sides before two that are not judged: "2 × 3 = 7 bytes ≈ 27 GB"."""
+        judged = [pair for pair in pairs if pair[2] or not self.doubts.why(statement, *pair[:2], asides)]
+        if all(agree for *_, agree in judged):
+            return
+        claim = self._claim(sides, asides=asides, right=False)
+        for left, right, agree in judged:
+            one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
+            self._equation(statement, claim, one, other, agree, last=False)
+
     def _imply(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """Judge a number by the lines before it: their sum, or one of them times a count."""
         written = TIMES_LABEL.match(statement.plain)
@@ -169,44 +180,6 @@ class Judge:
             pair for pair in parts if not self.readings.agree(Side(pair[0]), Side(pair[1], right.loose), asides=asides)
         ]
         return differ[0] if len(differ) == 1 else (one, other)
-
-    def _doubt(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
-        """Return why two unequal sides are not judged, or "" if they are."""
-        if isinstance(left.expression, Operation) and left.expression.symbols == ("/",) and measures(statement):
-            return "divides bytes or operations: their units are not followed"
-        if "|" in statement.plain and self._is_several(left, right, asides):
-            return "states a multiple of its product, as of all layers"
-        row = statement.clause.lstrip().startswith("|")  # its cells, not the equation of one cell
-        if (row or not _RELATION.search(statement.plain)) and self._are_apart(left, right, asides, row=row):
-            return "has columns that may count different things"
-        why = self.readings.doubt(left, right, asides=asides)
-        return "" if why == TWO_NUMBERS and self._has_one(left, right, asides) else why
-
-    def _has_one(self, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether the model has a quantity with the number of a side, "6 = 4" of a norm."""
-        values = (self.readings.value(side.expression, asides).exact for side in (left, right))
-        return self.quantities is not None and any(self.quantities.of(value) for value in values)
-
-    def _are_apart(self, left: Side, right: Side, asides: bool, *, row: bool) -> bool:
-        """Return whether a row has a range, "30-50", or a number far from its product.
-
-        Outside of a table only a small number is too far.
-        """
-        low, high = sorted(abs(self.readings.value(side.expression, asides).exact) for side in (left, right))
-        lettered = isinstance(right.expression, Number) and right.expression.rounded
-        ranges = isinstance(left.expression, Operation) and set(left.expression.symbols) <= {"-", "/"}
-        far = high > NEAR_ROW * low and (not lettered or right.unit not in ("", left.unit))
-        sizes = (
-            row
-            and high < LEAST_REFERENCE
-            and (high < NEAR_ROW or not is_one_slip(*(str(round(one)) for one in (low, high))))
-        )
-        return (ranges and low < LEAST_REFERENCE) or sizes or (far and (row or low < LEAST_REFERENCE))
-
-    def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether a row has the product of one layer and the number of several."""
-        one, some = (self.readings.value(side.expression, asides).exact for side in (left, right))
-        return one >= LEAST_REFERENCE and 1 < some / one <= MOST_COUNTED and (some / one).denominator == 1
 
     def refuse(self, place: int, why: str) -> None:
         """Skip a statement that cannot be computed, and record the reason."""

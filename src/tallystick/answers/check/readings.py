@@ -28,12 +28,15 @@ SCALED = (10**6, 10**9, 10**3, 10**12)  # units that numbers may omit, millions 
 LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are about equal
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
+MOST_CUT = Fraction(1, 20)  # of a number that its digits may leave out without a sign
+
 FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
+TOO_FAR = "has sides too far apart to be meant as equal"
 PERCENT = Fraction(1, 100)
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
 NEAR_FACTOR = 20  # 33,554,432 is within a twentieth of "32MB", which goes on as a factor
@@ -214,6 +217,17 @@ class Readings:
         moved = (Value(*(bound * shift for bound in stated)) for shift in shifts) if stated else ()
         return number.unit >= LEAST_UNIT and any(value.meets(one) for one in moved)
 
+    def _rounds(self, left: Side, right: Side, asides: bool) -> str:
+        """Return why a number may be right after all: the decimals before it are rounded."""
+        sides = (left.expression, right.expression)
+        if isinstance(sides[0], Number) or not any(one.is_decimal for side in sides for one in _numbers(side)):
+            return ""
+        computed = self.value(left.expression, asides, loose=True)
+        number = alone(right.expression, loose=right.loose) or self.value(right.expression, asides, loose=True)
+        if computed.meets(number):
+            return "is right if its decimals are rounded"  # "tanh(1) = 0.76, 30 × 0.76 = 22.9"
+        return ""
+
     def doubt(self, left: Side, right: Side, *, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
         if not (left.sure and right.sure):
@@ -230,15 +244,14 @@ class Readings:
         why = unlike(left, right, (one, other))
         if not numbers and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
             why = why or "relates sizes, and counts nothing"
-        if why:
+        if why or (numbers and self._has_wrong_unit(left.expression, right, asides)):
             return why
-        if numbers and self._has_wrong_unit(left.expression, right, asides):
-            return ""
-        if numbers and (high < LEAST_FAR or (computed and ratio <= FAR_APART)):
-            return ""  # "92 × 4 × 4 = 32" holds only numbers
-        factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
-        left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
-        return "has sides too far apart to be meant as equal" if not 0 < ratio <= FAR and not left_out else ""
+        if not numbers or (high >= LEAST_FAR and not (computed and ratio <= FAR_APART)):
+            factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
+            left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
+            if not 0 < ratio <= FAR and not left_out:
+                return TOO_FAR
+        return self._rounds(left, right, asides)  # "92 × 4 × 4 = 32" holds only numbers
 
 
 def _is_cut(left: Expression, right: Expression, first: Value, second: Value, *, loose: bool) -> bool:
@@ -250,9 +263,11 @@ def _is_cut(left: Expression, right: Expression, first: Value, second: Value, *,
         return True  # "7,087,872 ≈ 12 × 768²": only near, as the sign says
     if apart < 1 < first.exact and second.exact.denominator == 1 and first.exact.denominator > 1:
         return True  # "4.2 × 1024³ = 4,509,715,660" has its decimals cut
-    # "50257 × 12288 ≈ 617M" is truncated, not rounded.
-    cut = isinstance(left, Operation) and ("/" in left.symbols or (loose and first.exact > second.exact))
-    return cut and isinstance(right, Number) and apart < right.unit
+    if not (isinstance(left, Operation) and isinstance(right, Number) and apart < right.unit):
+        return False
+    # "50257 × 12288 = 617M" is truncated, not rounded.
+    truncated = first.exact > second.exact and (loose or apart <= MOST_CUT * first.exact)
+    return "/" in left.symbols or truncated
 
 
 def _to_zeros(side: Expression) -> Value | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
+from math import floor
 
 from tallystick.answers.check.mistyped import is_one_slip
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, evaluate
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
 from tallystick.derivations.statements import Side
 
+BINARY_LETTER = "is right if it counts 1,024 as 1,000"
 TWO_NUMBERS = "sets one number equal to another, and computes nothing"
 
 _LEAST_COMPARED = 1000  # two smaller numbers are sizes, shares or settings
@@ -30,6 +32,7 @@ _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
 BILLION = 10**9
+_ROUND = 2  # digits before the zeros of a round number
 _FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
 _TEN = Number(Fraction(10))
 
@@ -50,6 +53,10 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         return why
     if _lost_powers(one, values[1]):
         why = "is right if a superscript was lost"
+    elif _divides_whole(one, values[1]):
+        why = "is right if its quotients are whole numbers"
+    elif _restates(other, *values):
+        why = "restates its factors as round numbers"
     elif right.unit in MEASURED and left.unit != right.unit and isinstance(one, Name | Number):
         why = "gives parameters in another unit"  # "one expert (of one layer) = 352 MB"
     elif right.unit == "seconds":
@@ -76,7 +83,11 @@ def _small(right: Expression, one: Fraction, other: Fraction) -> str:
 def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str:
     """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
     number = right.expression
-    if right.unit not in MEASURED or not isinstance(number, Number):
+    if not isinstance(number, Number):
+        return ""
+    if _counts_binary(number, one) or _counts_binary(left, other):
+        return BINARY_LETTER
+    if right.unit not in MEASURED:
         return ""
     ratio = max(one, other) / min(one, other)
     if right.unit == "bytes" and isinstance(left, Operation) and abs(ratio / BILLION - 1) <= _LIKE:
@@ -87,7 +98,53 @@ def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> st
         return ""
     near = min(number.unit / number.value / 2, _NEAR_POWER)
     powers = (Fraction(1024, 1000) ** power for power in range(1, MOST_PREFIXES))
-    return "is right if it counts 1,024 as 1,000" if any(abs(ratio / power - 1) <= near for power in powers) else ""
+    return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
+
+
+def _counts_binary(side: Expression, meant: Fraction) -> bool:
+    """Return whether a number is exactly another if its letter counts 1,024: "128K = 131,072"."""
+    if not (isinstance(side, Number) and side.rounded):
+        return False
+    power = max((one for one in range(MOST_PREFIXES + 1) if side.value >= 1000**one), default=0)
+    return power > 0 and side.value * Fraction(1024, 1000) ** power == meant
+
+
+def _divides_whole(left: Expression, meant: Fraction) -> bool:
+    """Return whether a side is right with each quotient cut: "(1080 / 16) × 60 = 67 × 60"."""
+    try:
+        return _divides(left) and _cut(left).exact == meant
+    except Undefined:
+        return False
+
+
+def _divides(side: Expression) -> bool:
+    return isinstance(side, Operation) and ("/" in side.symbols or any(map(_divides, side.parts)))
+
+
+def _cut(side: Expression) -> Value:
+    """Return the value of a side with each quotient of whole numbers cut."""
+    if not isinstance(side, Operation):
+        return evaluate(side, {})
+    total = _cut(side.parts[0])
+    for symbol, part in zip(side.symbols, side.parts[1:], strict=True):
+        step = Operation((symbol,), (Number(total.exact), Number(_cut(part).exact)))
+        total = evaluate(step, {})
+        if symbol == "/":
+            total = exactly(floor(total.exact))
+    return total
+
+
+def _restates(right: Expression, one: Fraction, other: Fraction) -> bool:
+    """Return whether a product has round numbers for those before: "= 1000 × 10^12 × 0.4"."""
+    if not isinstance(right, Operation) or abs(one - other) > _LIKE * max(one, other):
+        return False
+    return _is_round(right)
+
+
+def _is_round(side: Expression) -> bool:
+    if isinstance(side, Operation):
+        return all(map(_is_round, side.parts))
+    return isinstance(side, Number) and len(str(side.value / side.unit).strip("0")) <= _ROUND
 
 
 def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
