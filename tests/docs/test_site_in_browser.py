@@ -25,6 +25,7 @@ FIRST = {
     "teach": "teaching",
     "qwen3_moe": "architectures/experts",
 }
+SEARCH = re.compile(r"/search/search_index|/workers/search\.")
 DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -50,6 +51,14 @@ def page(browser):
     page.close()
 
 
+@pytest.fixture
+def unsearched(page):
+    """Without the search, which reads its whole index on each page that is opened."""
+    page.route(SEARCH, lambda route: route.abort())
+    yield page
+    page.unroute(SEARCH)
+
+
 def test_the_search_finds_the_page_that_answers_first(page, address):
     page.goto(f"{address}/index.html")
     for words, place in FIRST.items():
@@ -59,7 +68,8 @@ def test_the_search_finds_the_page_that_answers_first(page, address):
         playwright.expect(found).to_have_attribute("href", re.compile(rf"{address}/{place}\.html"))
 
 
-def test_the_architectures_are_filtered(page, address):
+def test_the_architectures_are_filtered(unsearched, address):
+    page = unsearched
     page.goto(f"{address}/architectures.html")
     rows = page.locator("tbody tr:visible")
     assert rows.count() > 180
@@ -80,8 +90,8 @@ FRAMED = {
 
 
 @pytest.mark.parametrize("name", FRAMED)
-def test_a_story_is_shown_in_the_page_of_its_question(page, address, name):
-    asked = []
+def test_a_story_is_shown_in_the_page_of_its_question(unsearched, address, name):
+    page, asked = unsearched, []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{address}/{name}.html")
     frames = page.locator("iframe.story")
@@ -116,13 +126,13 @@ CUT = """
 """
 
 
-@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
-def test_nothing_is_wider_than_the_page(page, address, viewport):
+@pytest.mark.parametrize("name", VISITED)
+def test_nothing_is_wider_than_the_page(unsearched, address, name):
     """Lines of blocks are folded; tables in them fit a desk, and scroll on a phone."""
-    page.set_viewport_size(viewport)
-    for name in VISITED:
+    page = unsearched
+    for viewport in (PHONE, DESK):
+        page.set_viewport_size(viewport)
         page.goto(f"{address}/{name}.html")
-        assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"], name
-        assert page.evaluate(CUT) == [], name
-        if viewport is DESK:
-            assert page.evaluate(CUT.replace('!code.querySelector(".row") && ', "")) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        assert page.evaluate(CUT) == []
+    assert page.evaluate(CUT.replace('!code.querySelector(".row") && ', "")) == []

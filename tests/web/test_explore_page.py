@@ -1,7 +1,7 @@
 """The explorer's page in a real Chromium: each flow gives the command line's numbers.
 
 Both who may answer it are tested: the process of `tallystick explore` in each flow, and Python in
-the browser in a third of them by commit. What concerns the page alone is tried with the process.
+the browser in a sixth of them by commit. What concerns the page alone is tried with the process.
 See conftest.py for what else each test holds.
 """
 
@@ -56,21 +56,21 @@ def test_a_slider_changes_count_formula_memory_and_cache_at_once(opened):
 
 
 @pytest.mark.parametrize(
-    ("model", "key", "value"),
+    ("model", "sizes"),
     [
-        ("gpt2", "n_embd", 1536),
-        ("gpt2", "vocab_size", 50304),
-        ("llama-3-8b", "num_key_value_heads", 32),
-        ("llama-3-8b", "num_attention_heads", 16),
-        ("mixtral-8x7b", "num_local_experts", 16),
+        ("gpt2", {"n_embd": 1536, "vocab_size": 50304}),
+        ("llama-3-8b", {"num_key_value_heads": 32, "num_attention_heads": 16}),
+        ("mixtral-8x7b", {"num_local_experts": 16}),
     ],
 )
 @page_alone
-def test_each_size_can_be_typed(opened, model, key, value):
+def test_each_size_can_be_typed(opened, model, sizes):
     page = opened(shared({"model": {"name": model}}))
-    page.fill(f"#set-{key}", str(value))
-    settled(page, page.press, f"#set-{key}", "Enter")
-    assert total(page) == tallystick.count(model, **{key: value}).total
+    for key, value in sizes.items():
+        page.fill(f"#set-{key}", str(value))
+        settled(page, page.press, f"#set-{key}", "Enter")
+        assert total(page) == tallystick.count(model, **{key: value}).total
+        settled(page, page.click, "#reset")
 
 
 def test_untying_draws_the_head(opened):

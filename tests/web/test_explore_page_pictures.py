@@ -11,6 +11,7 @@ import pytest
 import tallystick
 from chromium import ABSENT, CHROMIUM
 from explorer_page import BY_HAND, DESK, PHONE, page_alone, settled, shared, submit
+from rotating import some_by_commit
 
 pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
 pytestmark = [
@@ -145,7 +146,12 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize("view", VIEWS)
+def pytest_generate_tests(metafunc):
+    if "view" in metafunc.fixturenames:
+        written = metafunc.config.getoption("--screenshots")
+        metafunc.parametrize("view", list(VIEWS) if written else some_by_commit(list(VIEWS), 4))
+
+
 @page_alone
 def test_each_view_is_drawn(opened, view, screenshots):
     settings, place, style = VIEWS[view]
