@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-# Without windows first, since a page takes half the CPU of one in a browser that draws its own bars.
+# Without windows first: one that draws its own bars takes twice the CPU for a page.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 ABSENT = "there is no Chromium: apt-get install chromium"
