@@ -35,7 +35,7 @@ test-fast: .venv/ready-for-fast
 # what measures or of what is drawn. Of a file that any of these tests asks nothing but what they ask remains.
 MEASURED := answers/test_activations answers/test_compare answers/test_compute answers/test_memory answers/test_sharding \
 	architectures/test_architectures architectures/test_bert architectures/test_every_type architectures/test_nested \
-	architectures/test_options runtimes/test_cache
+	architectures/test_options architectures/test_presets runtimes/test_cache
 measure: .venv/ready
 	OMP_NUM_THREADS=1 TALLYSTICK_MEASURE=write $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(MEASURED:%=tests/%.py)
 

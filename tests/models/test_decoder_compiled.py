@@ -1,9 +1,9 @@
 """A compiled decoder: one graph, the same logits and gradients, no warning, and the head still the
 embedding; in training too.
 
-Generated code costs 15 to 60 seconds of CPU a case on a fresh machine. So a commit generates it for
-one case of each test. All others are traced as for it: into inductor's operations, forward and
-backward apart.
+Generated code costs 10 to 50 seconds of CPU a case on a fresh machine. So a commit generates it for
+one case of all the tests here. The others are traced as for it: into inductor's operations, forward
+and backward apart.
 """
 
 from __future__ import annotations
@@ -50,12 +50,15 @@ COMPILED = {
     "mixtral": {"model_type": "mixtral", **SMALL, "num_hidden_layers": 1, "num_local_experts": 4},
 }  # fmt: skip
 PRECISIONS = {"float32": 1e-5, "bfloat16": 1e-3}  # precision of a run, and by how much its losses may differ
+CASES = {"learns": [*COMPILED, "mixtral under autocast"], "writes": [*COMPILED], "runs": [*PRECISIONS]}
+GENERATED = one_by_commit([f"{test} {case}" for test, cases in CASES.items() for case in cases])
 
 
-def backends(cases):
+def backends(test):
     """Pairs of a case and what compiles it."""
-    generated = one_by_commit([*cases])
-    return [(case, "inductor" if case in generated else "aot_eager_decomp_partition") for case in cases]
+    return [
+        (case, "inductor" if f"{test} {case}" in GENERATED else "aot_eager_decomp_partition") for case in CASES[test]
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -96,13 +99,13 @@ def test_every_family_is_one_graph(kind):
     assert_the_same(values, backend="eager")
 
 
-@pytest.mark.parametrize(("case", "backend"), backends([*COMPILED, "mixtral under autocast"]))
+@pytest.mark.parametrize(("case", "backend"), backends("learns"))
 def test_compiled_it_says_and_learns_the_same(case, backend):
     kind, _, lower = case.partition(" under ")
     assert_the_same(COMPILED[kind], backend=backend, **({"lower": True, "atol": 0.03} if lower else {}))
 
 
-@pytest.mark.parametrize(("kind", "backend"), backends(COMPILED))
+@pytest.mark.parametrize(("kind", "backend"), backends("writes"))
 def test_the_compiled_step_writes_the_same_text_and_is_compiled_once(monkeypatch, kind, backend):
     torch.manual_seed(0)
     decoder, prompts = Decoder.of(COMPILED[kind], tie_word_embeddings=True), [[5, 9, 11], [7]]
@@ -115,7 +118,7 @@ def test_the_compiled_step_writes_the_same_text_and_is_compiled_once(monkeypatch
     assert counters["stats"]["unique_graphs"] == 1
 
 
-@pytest.mark.parametrize(("precision", "backend"), backends(PRECISIONS))
+@pytest.mark.parametrize(("precision", "backend"), backends("runs"))
 def test_a_compiled_run_takes_the_steps_of_an_eager_one(tmp_path, monkeypatch, precision, backend):
     """Forward, loss, backward, clipping, and the optimizer's step, as a run takes them."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))

@@ -52,6 +52,18 @@ def count(values: dict[str, Any], **more: Any) -> Ledger:
     return ledger_from_config(values, {}, source="test", **more)
 
 
+def held(ledger: Ledger) -> Truth:
+    """What our ledger says that a model holds."""
+    entries, totals = ledger.entries, ledger.totals
+    return Truth(
+        shapes={entry.name: tuple(map(int, entry.shape)) for entry in entries if not entry.buffer},
+        ties={frozenset(tie.names) for tie in ledger.ties},
+        buffers={entry.name: tuple(map(int, entry.shape)) for entry in entries if entry.buffer},
+        total=int(ledger.total),
+        trainable=int(totals["trainable"]),
+    )
+
+
 def default_config(model_type: str) -> Any:
     """transformers' config of a type with nothing set but what it lacks."""
     import transformers
@@ -68,13 +80,7 @@ def assert_equal(values: dict[str, Any], true: Truth | str | None = None) -> Led
     ledger = count(values)
     entries, totals = ledger.entries, ledger.totals
     assert len({entry.name for entry in entries}) == len(entries), values
-    ours = Truth(
-        shapes={entry.name: tuple(map(int, entry.shape)) for entry in entries if not entry.buffer},
-        ties={frozenset(tie.names) for tie in ledger.ties},
-        buffers={entry.name: tuple(map(int, entry.shape)) for entry in entries if entry.buffer},
-        total=int(ledger.total),
-        trainable=int(totals["trainable"]),
-    )
+    ours = held(ledger)
     true = true or measured("reference:model", values)
     if isinstance(true, Truth):
         assert_same(ours, true, values)
