@@ -221,8 +221,10 @@ def goes_on(pieces: Sequence[Token], end: int) -> bool:
 
 
 def _is_cut_off(pieces: Sequence[Token], end: int) -> bool:
-    """Return whether digits go on behind an expression, or a question mark."""
+    """Return whether digits go on behind an expression, or a variable, or a question mark."""
     after = [piece.text for piece in pieces[end : end + 2]]
+    if after and pieces[end].kind == "word" and len(after[0]) == 1 and pieces[end].start == pieces[end - 1].end:
+        return pieces[end - 1].number is not None  # "2.67 - 1.33p" has a variable without a value
     if after[:1] in (["?"], ["？"], ["…"], ["⋯"]) or after == [".", "."]:
         return True
     return (

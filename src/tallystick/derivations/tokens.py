@@ -43,6 +43,7 @@ _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
 _MYRIADS = "万萬만亿億억兆조"  # in ascending order
 _OPERATORS = {"**": "^", "//": "/"}
 _IN_BYTES = re.compile(r"[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "4 B = 93.8 MB"
+_ARE_BYTES = re.compile(r"\s*B\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "8320 B ≈ 8 KB"
 _SCALE_BEHIND = re.compile(r"[KMBT](?![\w(^])")  # "(1.77 + 0.59)M"
 _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 
@@ -185,8 +186,10 @@ def _compound(one: Token, other: Token) -> Token | None:
 
 
 def _are_bytes(suffix: re.Match[str], number: Number, behind: str) -> bool:
-    """Return whether a small number is of the bytes of a parameter: "× 4 B = 93.8 MB"."""
-    return suffix["spaced"] == "B" and number.value <= MOST_WIDE and _IN_BYTES.search(behind) is not None
+    """Return whether B counts bytes: "8320 B ≈ 8 KB", or of a parameter: "× 4 B = 93.8 MB"."""
+    if suffix["spaced"] != "B":
+        return False
+    return bool(_ARE_BYTES.match(behind)) or (number.value <= MOST_WIDE and _IN_BYTES.search(behind) is not None)
 
 
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:

@@ -63,6 +63,17 @@ NOT_ACCUSED = [
     "d_model = 4096                      d_model = 512",
     "a gateway ~5 万 = 400 万 ÷ 5 万 = ~80 hosts",
     "N = 4096\nd = 64\n| Scores | 2·N²·d = 17.6G | N²·4 = 64MB |",
+    "| Inner size | 11008 | 2 × 11008 |",
+    "| $10^{22}$ | $3.17 \\times 10^{22}$ | too small |",
+    "| Image (256×256) | ~1K | quick |",
+    "n = 3 × 668,000 = 2,004,000\nAn even number is n = 2k for some k.",
+    # Variables that may have other values here, or are units.
+    "$$0.95 = 2.47 - 1.28p$$",
+    "p = 1\nThe loss: 3.5 = 2.47 - 1.28 p",
+    "B = 64\nEffective: 70B × 3.78 = 265B",
+    "C = 6 × 7 × 10^9 × 10^12 = 4.2 × 10^22\nThe budget here: $C = 7.3 \\times 10^{22}$",
+    "n = 64\ns = 8192\nh = 4096\nV = 2 × n × s × h = 2 × n × 4096 × 6144",
+    "Local = 4 * (16 + 16 + (16 * 128)) = 8320 B ≈ 8 KB",
     # Numbers that are rounded, cut, or count 1,024.
     "gate = 40 → tanh(1)  ≈ 0.76 → 40 × 0.76 = 30.5",
     "W: 4096 × 4096 = 16.7M\nB: 16 × 4096 = 65K\nW: 4096 × 4096 = 16M",
@@ -84,6 +95,8 @@ ACCUSED = [
     ("Attention: 2 × 704 = 2,368", 1_408),  # only numbers
     ("Share: $38{,}597{,}376 / 124{,}000{,}000 \\approx 13\\%$", 38_597_376 / 124_000_000),
     ("Altogether 312,612,160 ≈ 132.6M (133 million)", 132_600_000),
+    ("n = 64\ns = 4096\nV = 2 × n × s = 2 × 64 × 4069", 4_096),
+    ("Embedding: 50257 × 768 = 38,579,376 p", 38_597_376),
     ("Gate: 30 × 0.76 = 23.9", 22.8),
     ("W: 4096 × 4096 = 16.5M", 16_777_216),
     ("Rows: 250 × 16 - 7 = 3,939", 3_993),

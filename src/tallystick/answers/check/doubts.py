@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from fractions import Fraction
+from itertools import permutations
 
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.mistyped import is_one_slip
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, TOO_FAR, Readings, names_in
-from tallystick.answers.check.unlike import TWO_NUMBERS
+from tallystick.answers.check.unlike import TEN, TWO_NUMBERS
 from tallystick.answers.check.variables import MOST_COUNTED
-from tallystick.derivations.arithmetic import ASIDES, Name, Number, Operation
+from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation
 from tallystick.derivations.statements import Side, Statement
 
 NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor
 NEAR = Fraction(3, 2)  # sides this near are meant as equal
 POWERS = tuple(Fraction(10**power) for power in (1, 2, 3, 6, 9, 12))  # a zero or a letter too many
 
+_LETTERS = frozenset("KMGTB")  # units of counts and bytes
 _RELATION = re.compile(r"[=≈]")
 _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,2}|\${1,2}\s*$")  # "$2 \times 3$"
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
@@ -27,27 +30,39 @@ _RATE = re.compile(r"/\s?[^\W\d_]|[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "5
 class Doubts:
     """Reasons not to judge two sides, given how their statement is written."""
 
-    def __init__(self, readings: Readings, quantities: Quantities | None) -> None:
+    def __init__(self, readings: Readings, quantities: Quantities | None, constants: Collection[str]) -> None:
         self.readings = readings
         self.quantities = quantities
+        self.constants = constants  # names of the model's sizes
 
     def why(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
-        if isinstance(left.expression, Operation) and left.expression.symbols == ("/",):
-            if measures(statement):
-                return "divides bytes or operations: their units are not followed"
-            if _is_priced(statement):
-                return "divides prices: their units are not followed"
+        if why := _of_rates(statement, left):
+            return why
         if "|" in statement.plain and self._is_several(left, right, asides):
             return "states a multiple of its product, as of all layers"
         related = _RELATION.search(statement.plain)
         row = statement.clause.lstrip().startswith("|") or ("|" in statement.clause and not related)
-        if (row or not related) and self._are_apart(left, right, asides, row=row):
+        if (row or not related) and (self._are_apart(left, right, asides, row=row) or _has_factor(left, right)):
             return "has columns that may count different things"
-        why = self.readings.doubt(left, right, asides=asides)
+        why = self._of_variables(left, right, asides) or self.readings.doubt(left, right, asides=asides)
         if why == TWO_NUMBERS and self._has_one(left, right, asides):
             return ""
         return why or self._far(statement, left, right, asides)
+
+    def _of_variables(self, left: Side, right: Side, asides: bool) -> str:
+        """Return why sides with variables may both be right: these may have other values here."""
+        names = {name for side in (left, right) for name in names_in(side.expression)}
+        if not names:
+            return ""
+        if not _LETTERS.isdisjoint(names):
+            return "has a letter that may be a unit or a variable"  # "16 × 13B" where B is the batch
+        if isinstance(left.expression, Number) and self.readings.value(left.expression, asides).exact < LEAST_REFERENCE:
+            return "relates variables, and states no number"  # "1.05 = 2.67 - 1.33p"
+        given = _substitutes(left.expression, right.expression)
+        # "n × s = 64 × 4069" where s is 4096 is a slip.
+        slip = any(is_one_slip(str(self.readings.stated[name].exact), str(number)) for name, number in given.items())
+        return "gives its variables other values than before" if given and not slip else ""
 
     def _far(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why sides far apart are not judged: no slip explains them, and more is written.
@@ -57,19 +72,27 @@ class Doubts:
         """
         one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
         low, high = sorted((abs(one), abs(other)))
-        if high < NEAR * low or any(abs(high - power * low) <= 2 * LITTLE * high for power in POWERS):
+        if high < NEAR * low:
+            return ""
+        row = statement.clause.lstrip().startswith("|")
+        if isinstance(left.expression, Name):
+            return "" if left.expression.name in self.constants else TOO_FAR  # "n_layer = 24" of a model with 12
+        if any(abs(high - power * low) <= 2 * LITTLE * high for power in POWERS):
             return ""
         number = right.expression
         if isinstance(number, Operation) and number.symbols[0] in ASIDES:
             number = number.parts[0]  # "124.4M (1億2400万)"
         if isinstance(number, Number) and _is_typed(number, one):
             return ""
-        if isinstance(left.expression, Name):
-            return ""  # "n_layer = 24" of a model with 12
         named = any(True for side in (left, right) for _ in names_in(side.expression))
-        lone = isinstance(left.expression, Number) or left.expression.symbols[0] in ASIDES
-        row = statement.clause.lstrip().startswith("|")
-        if named or lone or (not row and _RATE.search(statement.clause)) or _is_priced(statement):
+        lone = not isinstance(left.expression, Operation) or left.expression.symbols[0] in ASIDES
+        if (
+            named
+            or lone
+            or (row and high > NEAR_ROW * low)
+            or (not row and _RATE.search(statement.clause))
+            or _is_priced(statement)
+        ):
             return TOO_FAR
         return ""
 
@@ -98,6 +121,40 @@ class Doubts:
         """Return whether a row has the product of one layer and the number of several."""
         one, some = (self.readings.value(side.expression, asides).exact for side in (left, right))
         return one >= LEAST_REFERENCE and 1 < some / one <= MOST_COUNTED and (some / one).denominator == 1
+
+
+def _of_rates(statement: Statement, left: Side) -> str:
+    """Return why a quotient is not judged: it is a rate of bytes, operations or money."""
+    if not (isinstance(left.expression, Operation) and left.expression.symbols == ("/",)):
+        return ""
+    if measures(statement):
+        return "divides bytes or operations: their units are not followed"
+    return "divides prices: their units are not followed" if _is_priced(statement) else ""
+
+
+def _has_factor(left: Side, right: Side) -> bool:
+    """Return whether a row's number is a factor of its product: "14336 | 2 × 14336".
+
+    A power of ten in a column is a size too.
+    """
+    sides = left.expression, right.expression
+    if isinstance(sides[0], Operation) and sides[0].symbols == ("^",) and sides[0].parts[0] == TEN:
+        return True
+    return any(
+        isinstance(one, Operation) and "*" in one.symbols and other in one.parts for one, other in permutations(sides)
+    )
+
+
+def _substitutes(left: Expression, right: Expression) -> dict[str, Fraction]:
+    """Return the numbers that a side has for the variables of the other: "2·n·s = 2·n·4096".
+
+    The result is empty if they differ in anything else.
+    """
+    if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
+        return {}
+    pairs = [pair for pair in zip(left.parts, right.parts, strict=True) if pair[0] != pair[1]]
+    given = {one.name: other.value for one, other in pairs if isinstance(one, Name) and isinstance(other, Number)}
+    return given if len(given) == len(pairs) else {}
 
 
 def _is_typed(number: Number, meant: Fraction) -> bool:

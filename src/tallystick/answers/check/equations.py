@@ -64,7 +64,7 @@ class Judge:
         self.claims = self.so_far.claims
         self.implied = Implied(derivation, self.so_far, quantities)
         self.references = References(derivation, self.so_far, self.variables)
-        self.doubts = Doubts(self.readings, quantities)
+        self.doubts = Doubts(self.readings, quantities, constants)
         self.equations: list[Equation] = []
         self.depth = 0  # of the last statement
         self.judged: set[int] = set()  # lines of the equations

@@ -34,7 +34,7 @@ _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
 BILLION = 10**9
 _ROUND = 2  # digits before the zeros of a round number
 _FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
-_TEN = Number(Fraction(10))
+TEN = Number(Fraction(10))
 
 MEASURED = ("bytes", "operations", "multiplications")  # units of numbers that count no parameters
 
@@ -65,7 +65,7 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         why = "relates variables, and states no number"  # "24·T·D = 12·T²", "a·x + b = 0"
     elif isinstance(one, Number) and isinstance(other, Number):
         why = _apart(left, right, one, other)
-    elif isinstance(other, Operation) and other.symbols == ("^",) and other.parts[0] == _TEN:
+    elif isinstance(other, Operation) and other.symbols == ("^",) and other.parts[0] == TEN:
         why = "rounds to a power of ten"
     elif _shapes(one, other):
         why = "multiplies matrices: these are their shapes"
