@@ -8,6 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import tallystick
+from syntax import nodes
 
 PACKAGE = Path(tallystick.__file__).parent
 FILES = {
@@ -22,9 +23,9 @@ def room(module: str) -> str:
     return module.split(".")[1] if module.count(".") else ""
 
 
-def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def imported(statements: Iterable[ast.AST]) -> Iterator[str]:
     """Every name that these statements import, in full."""
-    for node in nodes:
+    for node in statements:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -49,7 +50,7 @@ def private(module: str, source: str) -> set[tuple[str, str]]:
     """The private names of other rooms that a module imports."""
     return {
         (module, name)
-        for name in imported(ast.walk(ast.parse(source)))
+        for name in imported(nodes(ast.parse(source)))
         if name.startswith("tallystick.") and room(name) != room(module)
         if any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
     }
@@ -57,7 +58,7 @@ def private(module: str, source: str) -> set[tuple[str, str]]:
 
 def modules_of(module: str, source: str, known: Iterable[str]) -> set[str]:
     """The modules that a module imports: at its top, in a function, or for type checkers."""
-    names = set(imported(ast.walk(ast.parse(source))))
+    names = set(imported(nodes(ast.parse(source))))
     # `from a.b import c` imports the module a.b.c if there is one, and else a name of a.b.
     return {name if name in known else name.rpartition(".")[0] for name in names}.intersection(known) - {module}
 

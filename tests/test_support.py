@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from repository import ROOT
+from syntax import nodes
 
 TESTS = Path(__file__).parent
 BENCHMARKS = ROOT / "benchmarks"
@@ -18,9 +19,9 @@ PEERS = {"calflops", "hf_mem", "llm_analysis", "model", "torchinfo"}
 
 def imported(path: Path) -> set[str]:
     """The modules that a file imports, anywhere in it."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return named | {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    found = nodes(ast.parse(path.read_text(encoding="utf-8")))
+    named = {alias.name for node in found if isinstance(node, ast.Import) for alias in node.names}
+    return named | {node.module for node in found if isinstance(node, ast.ImportFrom) and node.module}
 
 
 def test_nothing_imports_from_a_test_file():

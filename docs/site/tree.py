@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,7 @@ COLUMN = 26  # where the sentences begin
 _TREE = re.compile(r"(^src/tallystick/\n).*?(^tests/.*?\n  support/.*?\n).*?(?=^  measured/)", re.DOTALL | re.MULTILINE)
 
 
+@cache
 def first_line(file: Path) -> str:
     """The first paragraph of a file's docstring, without its full stop; "" where it has none."""
     documented = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""

@@ -23,6 +23,7 @@ from drawing import FLAG, INNER, LAYERS, drawn, some, sometimes
 from native import NATIVE, assert_equal, assert_nothing_is_lacking, small
 from nesting import nested
 from reference import read, truth
+from rotating import some_by_commit
 from small import small_model
 from tallystick import BadInput, architectures
 from tallystick.sources.configs.classes import counts
@@ -89,7 +90,7 @@ def build(name: str, values: dict[str, Any], device: str = "meta") -> Any:
 THREE = {"id2label": {"0": "a", "1": "b", "2": "c"}}
 
 
-@pytest.mark.parametrize("model_type", [*OWN, *some(OTHERS, 50)])
+@pytest.mark.parametrize("model_type", [*OWN, *some_by_commit(OTHERS, 20)])
 def test_another_class_is_counted_as_transformers_builds_it(model_type: str):
     for name in classes(model_type):
         values = of_class(model_type, name, **THREE)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from repository import ROOT
+from syntax import nodes
 
 ARCHAIC = ("anew", "beside", "gibberish", "laid", "mend", "mended", "mends", "told", "whoever")
 VAGUE = (
@@ -53,9 +54,8 @@ ALLOWED = (
 
 def literals(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the strings of a Python file with their lines: no docstrings, no single words."""
-    tree = parsed(path)
-    known = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    known = {id(node.value) for node in parsed(path) if isinstance(node, ast.Expr)}
+    for node in parsed(path):
         if isinstance(node, ast.JoinedStr):
             known.update(id(part) for part in node.values)
             text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
@@ -68,18 +68,18 @@ def literals(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @lru_cache(maxsize=1)
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def parsed(path: Path) -> list[ast.AST]:
+    return nodes(ast.parse(path.read_text(encoding="utf-8")))
 
 
 def notes(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a Python file's docstrings and comments."""
     text = path.read_text(encoding="utf-8")
-    for node in ast.walk(parsed(path)):
+    for node in parsed(path):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield from enumerate(node.value.value.split("\n"), node.lineno)
     for number, line in enumerate(text.split("\n"), 1):
-        if comment := re.search(r"(?:^|\s)#\s.*", line):
+        if "#" in line and (comment := re.search(r"(?:^|\s)#\s.*", line)):
             yield number, comment[0]
 
 
