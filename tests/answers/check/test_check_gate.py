@@ -63,6 +63,7 @@ NOT_ACCUSED = [
     "d_model = 4096                      d_model = 512",
     "a gateway ~5 万 = 400 万 ÷ 5 万 = ~80 hosts",
     "N = 4096\nd = 64\n| Scores | 2·N²·d = 17.6G | N²·4 = 64MB |",
+    "| Link of type 3 | 16x100 | 400 | old |",
     "| Inner size | 11008 | 2 × 11008 |",
     "| $10^{22}$ | $3.17 \\times 10^{22}$ | too small |",
     "| Image (256×256) | ~1K | quick |",

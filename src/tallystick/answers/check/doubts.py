@@ -10,7 +10,7 @@ from itertools import permutations
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.mistyped import is_one_slip
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, TOO_FAR, Readings, names_in
+from tallystick.answers.check.readings import LEAST_FAR, LEAST_REFERENCE, LITTLE, TOO_FAR, Readings, names_in
 from tallystick.answers.check.unlike import TEN, TWO_NUMBERS
 from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation
@@ -118,8 +118,13 @@ class Doubts:
         return (ranges and low < LEAST_REFERENCE) or sizes or (far and (row or low < LEAST_REFERENCE))
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether a row has the product of one layer and the number of several."""
+        """Return whether a row has the product of one layer and the number of several.
+
+        Small sizes may be the other way round: "24×200 | 600" of one link and of a host.
+        """
         one, some = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        if 0 < some < one < LEAST_FAR and (one / some).denominator == 1:
+            return True
         return one >= LEAST_REFERENCE and 1 < some / one <= MOST_COUNTED and (some / one).denominator == 1
 
 
