@@ -45,10 +45,10 @@ class Doubts:
         row = statement.clause.lstrip().startswith("|") or ("|" in statement.clause and not related)
         if (row or not related) and (self._are_apart(left, right, asides, row=row) or _has_factor(left, right)):
             return "has columns that may count different things"
-        why = self._of_variables(left, right, asides) or self.readings.doubt(left, right, asides=asides)
+        why = self.readings.doubt(left, right, asides=asides)
         if why == TWO_NUMBERS and self._has_one(left, right, asides):
             return ""
-        return why or self._far(statement, left, right, asides)
+        return why or self._of_variables(left, right, asides) or self._far(statement, left, right, asides)
 
     def _of_variables(self, left: Side, right: Side, asides: bool) -> str:
         """Return why sides with variables may both be right: these may have other values here."""

@@ -85,7 +85,7 @@ def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> st
     number = right.expression
     if not isinstance(number, Number):
         return ""
-    if _counts_binary(number, one) or _counts_binary(left, other):
+    if (number.rounded and _counts_binary(number, one)) or _counts_binary(left, other):
         return BINARY_LETTER
     if right.unit not in MEASURED:
         return ""
