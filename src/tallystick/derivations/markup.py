@@ -33,6 +33,7 @@ _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)"
 
 # In code, a comment may state the result: "wte = vocab * d  # 38,597,376".
 _RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KMB]?\s?$)")
+_QUOTIENT = re.compile(r"[=:(]\s*(\d{1,9})\s?//\s?(\d{1,9})\s?$")  # of Python: "head_dim = 768 // 12"
 
 # "12 × 768² is about 7.1 million": a verb between arithmetic and its result.
 _VERB = re.compile(
@@ -139,7 +140,7 @@ def plain(line: str) -> str:
     line = _LIST.sub("", _SPACES.sub("  ", line), count=1)
     if "print(" in line:
         line = _PRINTED.sub(r"\1", line)
-    if "#" in line or "//" in line:
+    if ("#" in line or "//" in line) and not _divides(line):
         line = _RESULT.sub(" = ", line)
     if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, without mathematics between them
         line = line.replace("\\(", "(").replace("\\)", ")")
@@ -152,6 +153,12 @@ def plain(line: str) -> str:
         line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
     line = line.translate(_CHARACTERS)
     return _VERB.sub(_related, line) if " " in line and _PRODUCT.search(line) else line
+
+
+def _divides(line: str) -> bool:
+    """Return whether a line ends in a quotient: a smaller number is not what a lone number is."""
+    quotient = _QUOTIENT.search(line)
+    return quotient is not None and int(quotient[1]) > int(quotient[2])
 
 
 def _without_tags(line: str) -> str:

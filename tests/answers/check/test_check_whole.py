@@ -303,3 +303,23 @@ def test_adapters_are_a_convention_of_a_text_that_speaks_of_them(what, conventio
     answer = tallystick.check(text, against="gpt2")
     assert answer.total_claimed == 124_476_672
     assert answer.convention == convention
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "part", "parameters"),
+    [
+        ("Total # of params: 6607.34M", "llama-2-7b", "head", 32_000 * 4096),
+        ("Total: 85.84M", "gpt2", "token embedding", 50_257 * 768),
+    ],
+)
+def test_a_lone_total_lacks_the_part_that_makes_the_difference(text, model, part, parameters):
+    answer = tallystick.check(text + "\n", against=model)
+    assert [(one.what, one.parameters, one.cause) for one in answer.omissions] == [(part, parameters, "left out")]
+    assert answer.unexplained == 0
+    assert answer.total_claimed + answer.rounding + parameters == answer.total_true
+
+
+def test_a_lone_total_of_few_digits_says_of_no_part_that_it_is_left_out():
+    answer = tallystick.check("Total: 6.6B\n", against="llama-2-7b")
+    assert not answer.omissions
+    assert answer.unexplained

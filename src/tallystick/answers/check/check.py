@@ -9,7 +9,7 @@ from math import inf, log2
 from typing import Any
 
 from tallystick.answers.check.claims import Equation, as_number, is_of_adapters
-from tallystick.answers.check.coverage import Omission, omissions
+from tallystick.answers.check.coverage import Omission, omissions, without_one
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.terms import Term
@@ -138,6 +138,9 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
             spread = (claim.written.high - claim.written.low) / 2 if lone else term.spread
             if abs(ledger.total - term.value) <= spread:  # terms are rounded, and none is left out
                 rounding = ledger.total - claim.stated - arithmetic
+            elif lone and (part := without_one(term.value, spread, judge.quantities)) is not None:
+                missing = (part,)
+                rounding = ledger.total - part.parameters - claim.stated - arithmetic
             else:
                 missing = omissions(term, judge.quantities) or ()
                 unexplained = ledger.total - claim.true - sum(omission.parameters for omission in missing)

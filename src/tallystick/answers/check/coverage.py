@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tallystick.answers.check.labels import tags_of
@@ -12,6 +13,8 @@ from tallystick.answers.check.model.quantity import Quantity, fit
 from tallystick.answers.check.terms import Term
 
 ROLES = frozenset({"token", "position", "head", "attention", "mlp", "experts", "router", "norm"})
+VOCABULARY = frozenset({"token", "head"})
+LEAST_SHARE = 100  # a part is known by its size if the total is rounded by less than this share of it
 MOST_ROUNDS = 6  # of splitting terms whose only match is already taken
 
 
@@ -75,6 +78,29 @@ def omissions(total: Term, quantities: Quantities) -> tuple[Omission, ...] | Non
         covered |= atoms
         found.append(omission)
     return tuple(found + _left_out(covered, quantities))
+
+
+def without_one(value: Fraction, spread: Fraction, quantities: Quantities) -> Omission | None:
+    """Return the head or embedding without which the model has a lone total, or None.
+
+    The head is preferred to a token embedding of the same size, as the base model has none.
+
+    Args:
+        value: the total, stated without terms.
+        spread: how far it may be rounded.
+        quantities: the quantities of the model.
+    """
+    away = quantities.total - value
+    found = [
+        quantity
+        for quantity in quantities.whole
+        if abs(quantity.parameters - away) <= spread
+        and _is_one(quantity)
+        and quantity.tags & VOCABULARY
+        and spread * LEAST_SHARE <= quantity.parameters
+    ]
+    left = max(found, key=lambda quantity: "head" in quantity.tags, default=None)
+    return None if left is None else Omission(left.what, left.parameters, left.names, "left out", None)
 
 
 def _terms(terms: Sequence[Term], quantities: Quantities) -> list[Term]:
