@@ -103,6 +103,7 @@ class Readings:
         if any(isinstance(side.expression, Operation) and "/" in side.expression.symbols for side in sides):
             others.append([_with(side, _below(side.expression)) for side in sides])
         others.append(self._shifted(sides))
+        others = [one for one in others if _differ(one, sides)]
         found = next((one for one in others if not self.wrong(one)), None)
         # "48 × 40.96 + 2 × 80.41 = 2.12B" is in millions, and cut.
         return found or next((one for one in (sides, *others) if self._nearly(one)), sides)
@@ -299,6 +300,11 @@ def _units(side: Side) -> Sequence[Fraction]:
         return FRACTIONS
     lettered = isinstance(side.expression, Number) and side.expression.rounded and side.expression.unit >= LEAST_UNIT
     return (*(BINARY if side.unit == "bytes" else ()), *(() if lettered else SHIFTS))
+
+
+def _differ(one: Sides, other: Sides) -> bool:
+    """Return whether a reading changes a side."""
+    return len(one) != len(other) or any(a.expression is not b.expression for a, b in zip(one, other, strict=True))
 
 
 def _with(side: Side, expression: Expression) -> Side:
