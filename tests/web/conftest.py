@@ -48,7 +48,7 @@ def hosted(static_folder):
 
 
 ALWAYS = "test_a_slider_changes_count_formula_memory_and_cache_at_once"
-SHARE = 6  # one flow of so many is tried with Python in the browser too, which takes seconds to start
+SHARE = 6  # one flow in six is tried with Python in the browser too, which takes seconds to start
 
 
 def pytest_generate_tests(metafunc):
