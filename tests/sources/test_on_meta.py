@@ -4,6 +4,8 @@ whatever the factory does.
 
 from __future__ import annotations
 
+import importlib
+import sys
 import textwrap
 from pathlib import Path
 
@@ -314,3 +316,39 @@ def test_a_folder_of_modules_is_written_with_dots(factories: str):
     with pytest.raises(tallystick.BadInput, match=r"there is no file 'nowhere\.py': write package\.module:factory"):
         tallystick.count("nowhere.py")
     assert not torch.empty(0).is_meta
+
+
+@pytest.mark.parametrize(
+    ("call", "refused"),
+    [
+        ("normal_(weight)", ""),
+        ("normal_(weight, std=-1.0)", "normal expects std >= 0.0"),
+        ("kaiming_uniform_(weight)", ""),
+        ("kaiming_uniform_(weight[0])", "fewer than 2 dimensions"),
+        ("kaiming_uniform_(weight, mode='fan')", "fan"),
+        ("normal_(weight.int())", "(?i)int"),
+    ],
+)
+def test_what_gives_values_fails_where_it_fails_in_memory(factories: str, call: str, refused: str):
+    """No values are drawn on the meta device, but a wrong call is an error there too."""
+    Path("wrong_values.py").write_text(
+        "from torch import nn\n\n"
+        "def build(d=4):\n"
+        "    module = nn.Linear(d, d)\n"
+        "    weight = module.weight.detach()\n"
+        f"    nn.init.{call}\n"
+        "    return module\n"
+    )
+    sys.modules.pop("wrong_values", None)
+    importlib.invalidate_caches()
+    if not refused:
+        assert tallystick.count("wrong_values:build").total == 20
+        assert tallystick.formula("wrong_values:build", vary={"d": (2, 9)}).expression == "d**2 + d"
+        return
+    for asked in (
+        lambda: tallystick.count("wrong_values:build"),
+        lambda: tallystick.count("wrong_values:build", real=True),
+        lambda: tallystick.formula("wrong_values:build", vary={"d": (2, 9)}),
+    ):
+        with pytest.raises(tallystick.BadInput, match=refused):
+            asked()

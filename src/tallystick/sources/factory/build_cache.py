@@ -141,10 +141,12 @@ class Builds:
     def _build(self, point: Point) -> Built:
         import torch
 
+        from tallystick.sources.factory.unfilled import unfilled
         from tallystick.sources.torch_module.module import ledger_from_module
 
         try:
-            with torch.device("meta"), _quiet():
+            with torch.device("meta"), unfilled(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what matters at one size is noise at forty
                 module = build(self.name, self._target, {**self._fixed, **point})
         except BadInput as refused:
             raise _RefusedError(str(refused)) from refused
@@ -176,14 +178,12 @@ class Builds:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence logs and warnings: what matters at one size is noise at forty."""
+def without_logs() -> Iterator[None]:
+    """Silence logs, once for all sizes: each change of the level empties the caches of all loggers."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        yield
     finally:
         logging.disable(before)
 

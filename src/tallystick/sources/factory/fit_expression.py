@@ -281,11 +281,25 @@ def _units(points: Sequence[Point], values: Sequence[int], names: Sequence[str])
 def _bounds(rounding: str, counts: Sequence[Fraction], sizes: Sequence[Number], unit: int) -> Fraction | None:
     """Return the simplest factor with which every size, in units, rounds to its count, or None."""
     up = rounding == "ceil"
-    low = max(unit * (count - up) / size for count, size in zip(counts, sizes, strict=True))
-    high = min(unit * (count + (not up)) / size for count, size in zip(counts, sizes, strict=True))
-    # Rounding up excludes the lower bound and includes the upper one; rounding down is the reverse.
-    if low > high or low == high or high <= 0:
-        return None
+    # Integers until the interval is known: it closes after a few sizes where no factor fits.
+    low, low_of, high, high_of = -1, 1, 1, 0  # low / low_of and high / high_of, at first -1 and infinity
+    for count, size in zip(counts, sizes, strict=True):
+        once = unit * size.denominator
+        of = count.denominator * size.numerator
+        below = once * (count.numerator - up * count.denominator)
+        above = once * (count.numerator + (not up) * count.denominator)
+        if below * low_of > low * of:
+            low, low_of = below, of
+        if above * high_of < high * of:
+            high, high_of = above, of
+        # Rounding up excludes the lower bound and includes the upper one; rounding down is the reverse.
+        if low * high_of >= high * low_of:
+            return None
+    return _factor_between(Fraction(low, low_of), Fraction(high, high_of), up=up) if high > 0 else None
+
+
+def _factor_between(low: Fraction, high: Fraction, *, up: bool) -> Fraction | None:
+    """Return the simplest factor from `low` to `high`, of which rounding up includes the latter."""
     inside = high if up else low
     found = _simplest(low, high)
     if inside > 0 and inside.denominator <= found.denominator:

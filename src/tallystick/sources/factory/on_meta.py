@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tallystick.errors import BadInput
+from tallystick.sources.factory.unfilled import unfilled
 from tallystick.unforeseen import described
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def built_on_meta(build: Callable[[], nn.Module]) -> nn.Module:
     """
     import torch
 
-    with warnings.catch_warnings(), _watched() as watched, torch.device("meta"):
+    with warnings.catch_warnings(), _watched() as watched, torch.device("meta"), unfilled():
         warnings.filterwarnings("ignore", message="(?s).*meta")  # copies to the meta device do nothing, as intended
         module = build()
     if watched.why:

@@ -88,14 +88,14 @@ def near_steps(
 
 def _nearest(rounding: Expression, base: Point, argument: str, candidates: Sequence[int]) -> Iterator[Point]:
     """Yield the candidates nearest to a step: just above, just below and exactly on it."""
-    above: list[tuple[Fraction, int]] = []
-    below: list[tuple[Fraction, int]] = []
-    upon: list[tuple[Fraction, int]] = []
+    above: list[tuple[int | Fraction, int]] = []
+    below: list[tuple[int | Fraction, int]] = []
+    upon: list[tuple[int | Fraction, int]] = []
     for value in candidates:
         rest = _rest(rounding, {**base, argument: value})
         if rest is None:
             continue
-        part = rest % 1 if rounding[0] in ("floor", "ceil") else abs(rest)  # type: ignore[index]
+        part = rest if rounding[0] in ("floor", "ceil") else abs(rest)  # type: ignore[index]
         if not part:
             upon.append((part, -value))
         else:
@@ -106,14 +106,14 @@ def _nearest(rounding: Expression, base: Point, argument: str, candidates: Seque
             yield {**base, argument: -value}
 
 
-def _rest(rounding: Expression, point: Point) -> Fraction | None:
-    """Return a quotient before rounding, or the difference of the two sides of a max or min."""
+def _rest(rounding: Expression, point: Point) -> int | Fraction | None:
+    """Return what rounding leaves of a quotient, or the difference of the sides of a max or min."""
     if not isinstance(rounding, tuple):
         return None
     symbol, left, right = rounding
     try:
-        one, other = Fraction(evaluate(left, point)), Fraction(evaluate(right, point))
-        return one / other if symbol in ("floor", "ceil") else one - other
+        one, other = evaluate(left, point), evaluate(right, point)
+        return Fraction(one % other, other) if symbol in ("floor", "ceil") else one - other
     except ZeroDivisionError:
         return None
 

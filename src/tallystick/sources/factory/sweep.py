@@ -21,7 +21,7 @@ from tallystick.core.ledger import Ledger
 from tallystick.errors import BadInput, nearest, quoted, shown
 from tallystick.extras import needed
 from tallystick.sources.factory.argument_values import FEWEST_VALUES, choices_of
-from tallystick.sources.factory.build_cache import Builds, Built, Point
+from tallystick.sources.factory.build_cache import Builds, Built, Point, without_logs
 from tallystick.sources.factory.factory import arguments_in_text, find
 from tallystick.sources.factory.probes import between, beyond, lattice, near_steps, off, with_value
 from tallystick.sources.factory.shape_expressions import Forms, Stack, UnexplainedError, difference
@@ -73,7 +73,8 @@ def ledger_by_varying(source: str | Callable[..., Any], vary: Mapping[str, Any],
         _refuse_unknown(name, parameters, choices, fixed)
     defaults = {argument: parameters[argument].default for argument in choices if argument in parameters}
     builds = Builds(name, target, choices, fixed, {argument: defaults.get(argument) for argument in choices})
-    return _assembled(builds, _explained(builds))
+    with without_logs():
+        return _assembled(builds, _explained(builds))
 
 
 def _parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
