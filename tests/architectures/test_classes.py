@@ -27,6 +27,7 @@ from rotating import some_by_commit
 from small import small_model
 from tallystick import BadInput, architectures
 from tallystick.sources.configs.classes import counts
+from unfilled import unfilled
 
 CLASSIFIERS = auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
 ALL = (auto.MODEL_MAPPING_NAMES, CLASSIFIERS, auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES)
@@ -83,7 +84,7 @@ def of_class(model_type: str, name: str, **more: Any) -> dict[str, Any]:
 
 def build(name: str, values: dict[str, Any], device: str = "meta") -> Any:
     stated = copy.deepcopy({key: value for key, value in values.items() if key != "model_type"})
-    with torch.device(device):
+    with torch.device(device), unfilled(device):
         return getattr(transformers, name)(transformers.AutoConfig.for_model(values["model_type"], **nested(stated)))
 
 

@@ -24,6 +24,7 @@ from tallystick import BadInput, architectures
 from tallystick.cli.main import main
 from tallystick.core.registry import ModelVariant
 from tallystick.sources.configs.classes import variant_of
+from unfilled import unfilled
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensor
 def build(values: dict[str, Any], device: str = "meta") -> torch.nn.Module:
     """The class that a config names, as transformers builds it."""
     stated = copy.deepcopy({key: value for key, value in values.items() if key != "model_type"})
-    with torch.device(device):
+    with torch.device(device), unfilled(device):
         (name,) = stated["architectures"]
         return getattr(transformers, name)(transformers.AutoConfig.for_model(values["model_type"], **nested(stated)))
 

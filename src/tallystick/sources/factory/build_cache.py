@@ -179,7 +179,7 @@ class Builds:
 
 @contextmanager
 def without_logs() -> Iterator[None]:
-    """Silence logs, once for all sizes: each change of the level empties the caches of all loggers."""
+    """Silence logs for all sizes at once: each change of the level empties all loggers' caches."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

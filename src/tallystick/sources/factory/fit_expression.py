@@ -292,7 +292,7 @@ def _bounds(rounding: str, counts: Sequence[Fraction], sizes: Sequence[Number], 
             low, low_of = below, of
         if above * high_of < high * of:
             high, high_of = above, of
-        # Rounding up excludes the lower bound and includes the upper one; rounding down is the reverse.
+        # Rounding up excludes the lower bound and includes the upper one; down is the reverse.
         if low * high_of >= high * low_of:
             return None
     return _factor_between(Fraction(low, low_of), Fraction(high, high_of), up=up) if high > 0 else None

@@ -95,7 +95,7 @@ def _nearest(rounding: Expression, base: Point, argument: str, candidates: Seque
         rest = _rest(rounding, {**base, argument: value})
         if rest is None:
             continue
-        part = rest if rounding[0] in ("floor", "ceil") else abs(rest)  # type: ignore[index]
+        part = rest if rest > 0 else -rest  # below 0 is only the difference of two sides
         if not part:
             upon.append((part, -value))
         else:

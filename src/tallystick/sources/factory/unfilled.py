@@ -1,4 +1,4 @@
-"""Leave parameters on the meta device unfilled: random values without memory take a fifth of a build."""
+"""Leave parameters on the meta device unfilled: random values of no memory take CPU time."""
 
 from __future__ import annotations
 
