@@ -1,9 +1,9 @@
 """Each attack of `attacks/` is answered as its file says: nothing runs, nothing is asked, in
 bounded time and memory.
 
-Of attacks that are alike and take seconds each commit tries another. transformers builds in a fork
-of a process that has imported it, but for a long build and another attack by commit, whose time and
-memory are measured.
+Of attacks that are alike and take seconds each commit tries another, and of all others half.
+transformers builds in a fork of a process that has imported it, but for a long build and another
+attack by commit, whose time and memory are measured.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from repository import ROOT
-from rotating import one_by_commit
+from rotating import one_by_commit, some_by_commit
 
 ATTACKS = ROOT / "attacks"
 # A slow processor reaches this limit before the others.
@@ -43,8 +43,12 @@ ALIKE = (
      "safetensors_overlaps"],
 )  # fmt: skip
 LEFT_OUT = {name for alike in ALIKE for name in {*alike} - {*one_by_commit(alike)}}
-TAKEN = [name for name in attacks.names() if name not in LEFT_OUT]
-BUILDING = [name for name in TAKEN if getattr(attacks.load(name), "BUILDS", False)]
+BUILD = [name for name in attacks.names() if getattr(attacks.load(name), "BUILDS", False)]
+OTHERS = [name for name in attacks.names() if name not in BUILD]
+TAKEN = [
+    name for name in (*some_by_commit(BUILD, 4), *some_by_commit(OTHERS, len(OTHERS) // 2)) if name not in LEFT_OUT
+]
+BUILDING = [name for name in TAKEN if name in BUILD]
 BRIEF_BUILDS = [name for name in BUILDING if name not in LONG_BUILDS]
 IN_A_FORK = {*BRIEF_BUILDS} - {*one_by_commit(BRIEF_BUILDS)} if sys.platform == "linux" else set()
 

@@ -4,6 +4,7 @@ import pytest
 
 import tallystick
 from measurements import measured
+from rotating import MODELS, half_by_commit
 from runnable import EAGER_ONLY, SMALL, config_of
 from tallystick.answers.memory.activations import logits, recomputed, running_of, saved, unmodelled
 from tallystick.answers.memory.prefill import last_logits, prefill
@@ -241,7 +242,10 @@ def test_a_block_computed_again_is_what_one_more_layer_keeps(model_type, attenti
 
 
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("model_type", "attention"), [*RUN, *ALONE])
+@pytest.mark.parametrize(
+    ("model_type", "attention"),
+    half_by_commit([*RUN, *ALONE], *MODELS, "src/tallystick/answers/memory/", "src/tallystick/runtimes/"),
+)
 def test_what_is_alive_while_the_first_block_is_computed_again(model_type, attention, how):
     """The logits' gradients are gone by then: a step whose blocks are most of it is at its peak
     there.
@@ -318,7 +322,10 @@ PROMPTS = [
 
 
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("model_type", "attention", "inner"), PROMPTS)
+@pytest.mark.parametrize(
+    ("model_type", "attention", "inner"),
+    half_by_commit(PROMPTS, *MODELS, "src/tallystick/answers/memory/", "src/tallystick/runtimes/"),
+)
 def test_a_prompt_takes_at_once_what_is_alive(model_type, attention, inner, how):
     longer = {"n_positions" if "n_positions" in config_of(model_type) else "max_position_embeddings": 256}
     thin = {"n_inner": 24, "ffn_dim": 24, "ffn_hidden_size": 24, "intermediate_size": 24}

@@ -74,7 +74,7 @@ def explained(a, b) -> dict[str, int]:
 # -- configs of one family ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model_type", some_by_commit(SLOW, 20))
+@pytest.mark.parametrize("model_type", some_by_commit(SLOW, 10))
 @given(data=st.data())
 @drawing.drawn(8)
 def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(model_type, data):
@@ -88,7 +88,7 @@ def test_the_causes_of_two_configs_sum_to_the_difference_of_the_true_counts(mode
         assert {key.partition(".")[0] for key in cause.keys} <= {key.partition(".")[0] for key in differing}, (a, b)
 
 
-@pytest.mark.parametrize("model_type", some_by_commit(SLOW, 20))
+@pytest.mark.parametrize("model_type", some_by_commit(SLOW, 10))
 @given(data=st.data())
 @drawing.drawn(8)
 def test_one_key_changed_is_the_first_cause(model_type, data):

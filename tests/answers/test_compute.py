@@ -14,6 +14,7 @@ import tallystick
 from checkpoints import write
 from drawing import drawn, some
 from measurements import measured
+from rotating import MODELS, half_by_commit
 from small_decoders import SMALL, WIDTHS
 from tallystick.answers.compute.attention import visible
 from tallystick.answers.compute.compute import compute
@@ -33,7 +34,9 @@ EACH = [
 
 
 @pytest.mark.parametrize(
-    ("attention", "model_type", "values"), EACH, ids=lambda part: part if isinstance(part, str) else ""
+    ("attention", "model_type", "values"),
+    half_by_commit(EACH, *MODELS, "src/tallystick/answers/compute/"),
+    ids=lambda part: part if isinstance(part, str) else "",
 )
 def test_as_many_operations_as_torch_counts(attention, model_type, values):
     values = {**values, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
@@ -53,7 +56,7 @@ DENSE = sorted(name for name, family in configs.FAMILIES.items() if family.atten
 RUNS = {name: family.runs for name, family in configs.FAMILIES.items()}
 
 
-@pytest.mark.parametrize("model_type", some(DENSE, 50))
+@pytest.mark.parametrize("model_type", half_by_commit(some(DENSE, 50), *MODELS, "src/tallystick/answers/compute/"))
 @drawn(6)
 @given(data=st.data())
 def test_as_many_as_torch_counts_for_drawn_configs(model_type, data):

@@ -18,7 +18,7 @@ import configs
 import tallystick
 import unpackaged
 from drawing import drawn, some
-from rotating import drawn_by_commit
+from rotating import MODELS, drawn_by_commit, half_by_commit
 from tallystick.cli.main import main
 from tallystick.core.algebra.dims import Dim, ceil, floor
 from tallystick.core.description import ModelDescription
@@ -106,7 +106,9 @@ def test_gpt2_formula_at_the_other_sizes():
         assert int(sympy.sympify(formula.expression).subs(other)) == value_of(formula, other) == truth
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize(
+    "name", half_by_commit(PRESETS, *MODELS, "src/tallystick/answers/formula.py", "src/tallystick/presets/")
+)
 def test_every_preset_has_a_formula_that_gives_its_count(name):
     ledger = tallystick.count(name)
     formula = tallystick.formula(ledger)
@@ -138,7 +140,9 @@ def test_the_steps_and_the_expression_agree_for_any_config(model_type, data):
         assert worth(step.substituted.translate(SYMPY), {}) == step.value
 
 
-@pytest.mark.parametrize("model_type", sorted(ALL))
+@pytest.mark.parametrize(
+    "model_type", half_by_commit(sorted(ALL), *MODELS, "src/tallystick/answers/formula.py", "src/tallystick/presets/")
+)
 @drawn(1)
 @given(data=st.data())
 def test_the_closed_form_is_the_sum_of_the_steps_for_any_sizes(model_type, data):

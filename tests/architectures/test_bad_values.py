@@ -11,6 +11,7 @@ import pytest
 import configs
 from native import NATIVE, assert_equal, count, small
 from reference import truth
+from rotating import MODELS, half_by_commit
 from tallystick import architectures
 from tallystick.core.config import optional
 from tallystick.errors import BadInput
@@ -54,7 +55,9 @@ def test_heads_that_do_not_divide_the_width_are_refused(values: dict[str, Any]):
 WIDTHS = ("n_embd", "d_model", "emb_dim", "hidden_size")
 
 
-@pytest.mark.parametrize("model_type", sorted(set(NATIVE) - {"blt", "dots3_note"}))  # whose parts have widths too
+@pytest.mark.parametrize(
+    "model_type", half_by_commit(sorted(set(NATIVE) - {"blt", "dots3_note"}), *MODELS)
+)  # whose parts have widths too
 def test_where_transformers_refuses_heads_so_do_we(model_type: str):
     """And where it does not, and no shape is rounded, the counts agree."""
     known = architectures.find(model_type).keys
@@ -268,7 +271,7 @@ def test_what_makes_no_model_is_refused(model_type: str, more: dict[str, Any], w
         count(small(model_type, **more))
 
 
-@pytest.mark.parametrize("model_type", NATIVE)
+@pytest.mark.parametrize("model_type", half_by_commit(NATIVE, *MODELS))
 def test_absurd_counts_are_told_at_once(model_type: str):
     """A million million of anything is counted, or refused in a line: nothing is made for each of
     them.

@@ -12,7 +12,7 @@ import configs
 from measurements import measured
 from native import NATIVE, SLOW, assert_equal, count, default_config, other_values, small
 from nesting import dotted
-from rotating import some_by_commit
+from rotating import MODELS, half_by_commit, some_by_commit
 from tallystick import architectures
 
 # DeepSeek's config can ask for no shared expert: transformers then builds matrices without a row.
@@ -49,7 +49,7 @@ def test_no_option_is_missed(model_type: str):
     assert built > 0
 
 
-@pytest.mark.parametrize("model_type", NATIVE)
+@pytest.mark.parametrize("model_type", half_by_commit(NATIVE, *MODELS))
 def test_every_declared_key_changes_a_tensor(model_type: str):
     """What an architecture declares is an option of the type, and each one matters in some
     config.
@@ -97,7 +97,7 @@ def test_every_declared_key_changes_a_tensor(model_type: str):
         ), key
 
 
-@pytest.mark.parametrize("model_type", NATIVE)
+@pytest.mark.parametrize("model_type", half_by_commit(NATIVE, *MODELS))
 def test_aliases_are_those_of_transformers(model_type: str):
     """Each of its aliases for a key that changes a tensor, no other, and with both in the file the
     same one wins.

@@ -8,6 +8,7 @@ import pytest
 
 import configs
 from native import LACKING, NATIVE, count, small
+from rotating import MODELS, half_by_commit
 from tallystick.core.entries import ROLES
 from tallystick.core.ledger import Ledger
 from unpackaged import UNPACKAGED
@@ -21,7 +22,7 @@ def role_of(ledger: Ledger, ending: str) -> set[str]:
 OTHER = tuple(beginning for family in configs.FAMILIES.values() for beginning in family.beside)
 
 
-@pytest.mark.parametrize("model_type", [*NATIVE, *sorted(UNPACKAGED)])
+@pytest.mark.parametrize("model_type", half_by_commit([*NATIVE, *sorted(UNPACKAGED)], *MODELS))
 def test_every_tensor_has_a_role(model_type: str):
     required = UNPACKAGED[model_type].small if model_type in UNPACKAGED else LACKING.get(model_type, {})
     for entry in count({"model_type": model_type, **required}).entries:

@@ -136,7 +136,7 @@ def interrupted(at, *words, folder):
 
 @pytest.mark.parametrize(
     ("words", "points", "taken"),
-    [(["count", "gpt2"], 24, 24), (["count", "mine:build"], 12, 3)],
+    [(["count", "gpt2"], 24, 12), (["count", "mine:build"], 12, 3)],
     ids=["config", "factory"],
 )
 def test_an_interrupt_at_any_moment(words, points, taken, tmp_path):

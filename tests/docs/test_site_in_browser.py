@@ -12,6 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from chromium import ABSENT, CHROMIUM
+from rotating import some_by_commit
 from tallystick.web.stories import STORIES
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
@@ -89,7 +90,7 @@ FRAMED = {
 }
 
 
-@pytest.mark.parametrize("name", FRAMED)
+@pytest.mark.parametrize("name", some_by_commit([*FRAMED], 2))
 def test_a_story_is_shown_in_the_page_of_its_question(unsearched, address, name):
     page, asked = unsearched, []
     page.on("request", lambda request: asked.append(request.url))
@@ -126,7 +127,7 @@ CUT = """
 """
 
 
-@pytest.mark.parametrize("name", VISITED)
+@pytest.mark.parametrize("name", some_by_commit(VISITED, 4))
 def test_nothing_is_wider_than_the_page(unsearched, address, name):
     """Lines of blocks are folded; tables in them fit a desk, and scroll on a phone."""
     page = unsearched

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from hypothesis import seed
 
 import measurements
 from drawing import EXAMPLES, drawn
+from repository import ROOT
 
 
 def drawn_by_commit(examples: int) -> Callable[[Any], Any]:
@@ -23,28 +27,69 @@ def drawn_by_commit(examples: int) -> Callable[[Any], Any]:
     return lambda test: seed(int(measurements.digest(measurements.seed()), 16))(chosen(test))
 
 
+# What the count of a config goes through, and what draws configs.
+MODELS = (
+    "src/tallystick/architectures/", "src/tallystick/core/", "src/tallystick/sources/configs/", "tests/measured/",
+    "tests/support/drawing.py", "tests/support/families", "tests/support/native.py", "tests/support/reference.py",
+)  # fmt: skip
 ALL = EXAMPLES is not None or measurements.MODE == "write"  # a search after a change; what is asked for is committed
 
 
-def some_by_commit(cases: Sequence[Any], most: int) -> list[Any]:
-    """So many of the cases, in their order, and others in other commits; all of them in a search
-    after a change.
+FEW = 64  # cases that are all taken where a file changed; of hundreds it is a search that takes all
+
+
+@cache
+def changed() -> frozenset[str]:
+    """The files in which this differs from the commit before."""
+    return frozenset((measurements.git("diff", "--name-only", "HEAD^") or "").splitlines())
+
+
+def _changes(*places: str) -> bool:
+    """Whether the commit changes a file that is named so, or begins so."""
+    return any(name.startswith(("constraints.txt", *places)) for name in changed())
+
+
+def _takes_all(cases: Sequence[Any], test: str) -> bool:
+    """Whether no case is left out: in a search, and where the commit changes the versions or the
+    test.
     """
-    if ALL:
+    return ALL or (len(cases) <= FEW and _changes(Path(test).relative_to(ROOT).as_posix()))
+
+
+def some_by_commit(cases: Sequence[Any], most: int) -> list[Any]:
+    """So many of the cases, in their order, and others in other commits; all of them after a
+    change.
+    """
+    if _takes_all(cases, sys._getframe(1).f_code.co_filename):
         return list(cases)
     taken = random.Random(f"{measurements.seed()} {[*cases]}").sample(range(len(cases)), min(most, len(cases)))
     return [cases[place] for place in sorted(taken)]
 
 
-def taken_by_commit(case: str, share: int) -> bool:
-    """Whether a commit takes a case, as one commit of so many does; each does in a search after a
-    change.
+def half_by_commit(cases: Iterable[Any], *rooms: str) -> list[Any]:
+    """About half of the cases, others in other commits; all of them where the commit changes the
+    test, or a file of these rooms, which it is a test of.
     """
-    return EXAMPLES is not None or int(measurements.digest(f"{measurements.seed()} {case}"), 16) % share == 0
+    test = Path(sys._getframe(1).f_code.co_filename).relative_to(ROOT).as_posix()
+    if ALL or _changes(test, *rooms):
+        return list(cases)
+    return [
+        case
+        for place, case in enumerate(cases)
+        if int(measurements.digest(f"{measurements.seed()} {test} {place}"), 16) % 2
+    ]
+
+
+def taken_by_commit(case: str, share: int, rooms: Sequence[str] = ()) -> bool:
+    """Whether a commit takes a case, as one commit of so many does; each does in a search after a
+    change, and those that change a file of these rooms.
+    """
+    everything = EXAMPLES is not None or (rooms and _changes(*rooms))
+    return everything or int(measurements.digest(f"{measurements.seed()} {case}"), 16) % share == 0
 
 
 def one_by_commit(cases: Sequence[str]) -> list[str]:
-    """One of the cases, and others in other commits; all of them in a search after a change."""
-    if ALL:
+    """One of the cases, and others in other commits; all of them after a change."""
+    if _takes_all(cases, sys._getframe(1).f_code.co_filename):
         return list(cases)
     return [random.Random(measurements.seed() + " ".join(cases)).choice(cases)]

@@ -132,7 +132,7 @@ if __name__ == "__main__":  # FOLDER KILLS LONGEST, or FOLDER PLACE…
     torch.set_num_threads(1)  # threads would not be there after a fork
     folder = Path(sys.argv[1])
     saves = not sys.argv[2].isdecimal()
-    config = small(folder, steps=6, save_every=2) if saves else small(folder, steps=40, save_every=3)
+    config = small(folder, steps=6, save_every=2) if saves else small(folder, steps=20, save_every=3)
     alone = train(replace(config, out=str(folder / "whole")))
     whole = (Path(str(alone.model)) / "model.safetensors").read_bytes()
     if saves:

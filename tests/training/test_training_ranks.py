@@ -143,7 +143,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     """
     task = TESTS / "support" / "training_tasks.py"
     done = subprocess.run(
-        [sys.executable, task, tmp_path, "6", "1.5"], check=False, capture_output=True, text=True, timeout=300
+        [sys.executable, task, tmp_path, "6", "0.8"], check=False, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-2000:]
     ended, wrong = map(int, done.stdout.split())

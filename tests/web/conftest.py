@@ -49,6 +49,7 @@ def hosted(static_folder):
 
 ALWAYS = "test_a_slider_changes_count_formula_memory_and_cache_at_once"
 SHARE = 6  # one flow in six is tried with Python in the browser too, which takes seconds to start
+PAGE = ("src/tallystick/web/", "src/tallystick/report/html/", "tests/web/", "tests/support/explorer_page.py")
 
 
 def pytest_generate_tests(metafunc):
@@ -56,6 +57,8 @@ def pytest_generate_tests(metafunc):
         test = metafunc.function
         hosted = test.__name__ == ALWAYS or taken_by_commit(test.__name__, SHARE)
         answerers = ["started", "hosted"] if hosted and not hasattr(test, "page_alone") else ["started"]
+        if test.__name__ != ALWAYS and not taken_by_commit(f"flow {test.__name__}", 2, PAGE):
+            answerers = []  # skipped: a commit that leaves the page alone tries half of the flows
         metafunc.parametrize("answerer", answerers, scope="module")
 
 

@@ -2,10 +2,13 @@
 screen.
 """
 
+from itertools import product
+
 import pytest
 
 from chromium import ABSENT, CHROMIUM
 from explorer_page import DESK, EVERYTHING, PHONE, TOUCHED, page_alone, settled, shared, total
+from rotating import some_by_commit
 
 pytest.importorskip("playwright.sync_api", reason="pip install 'tallystick[test]'")
 pytestmark = [
@@ -46,8 +49,7 @@ def test_a_keyboard_is_enough(opened):
 OF_COLOURS = ["color-contrast", "link-in-text-block"]  # what a scheme of colours decides; the elements are the same
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("viewport", [DESK, PHONE])
+@pytest.mark.parametrize(("viewport", "dark"), some_by_commit(list(product([DESK, PHONE], [False, True])), 2))
 @page_alone
 def test_axe_finds_nothing(opened, dark, viewport):
     from axe_core_python.sync_playwright import Axe
