@@ -120,3 +120,9 @@ def test_a_fork_asks_a_process_of_its_own():
 def test_values_that_no_config_holds(value: object, words: str):
     with pytest.raises(BadInput, match=words):
         tallystick.count({**MT5, "d_kv": value})
+
+
+def test_a_type_that_no_auto_class_builds_is_said_without_reading_all_others():
+    with pytest.raises(BadInput, match=r"cannot build it: ValueError: no Auto class builds a Pop2PianoConfig$"):
+        tallystick.count({"model_type": "pop2piano"})
+    assert transformers.Pop2PianoConfig not in transformers.AutoModel._model_mapping

@@ -323,6 +323,9 @@ def _family(config: Any) -> Any:
         if type(config) in family._model_mapping:
             alone = _takes_part(family._model_mapping[type(config)], config)
             return transformers.AutoModelForTextToWaveform if alone else family
+    if type(config) not in transformers.AutoModel._model_mapping:
+        # transformers says so too, after it has imported all other configs, which takes seconds
+        raise ValueError(f"no Auto class builds a {type(config).__name__}")
     return transformers.AutoModel
 
 
