@@ -5,6 +5,7 @@ was.
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -304,6 +305,21 @@ print((kilobytes("VmHWM:") - before) * 1024 / sum(one.nbytes for one in decoder.
 """
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """The folder of a large decoder of these settings, saved once."""
+
+    @cache
+    def saved(**settings):
+        sizes = {"vocab_size": 32000, "hidden_size": 1024, "num_hidden_layers": 2, "num_attention_heads": 16}
+        more = {"intermediate_size": 4096, "tie_word_embeddings": True} if settings["model_type"] == "llama" else {}
+        folder = tmp_path_factory.mktemp("large")
+        save_pretrained(Decoder.of({**settings, **sizes, **more}), folder / "model")
+        return folder / "model"
+
+    return saved
+
+
 @pytest.mark.usefixtures("preloaded")
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells a peak that starts anew")
 @pytest.mark.parametrize(
@@ -314,12 +330,9 @@ print((kilobytes("VmHWM:") - before) * 1024 / sum(one.nbytes for one in decoder.
         ({"model_type": "gpt2"}, "", 1.2),  # transposed
     ],
 )
-def test_loading_takes_hardly_more_than_the_weights(tmp_path, settings, dtype, most):
-    sizes = {"vocab_size": 32000, "hidden_size": 1024, "num_hidden_layers": 2, "num_attention_heads": 16}
-    more = {"intermediate_size": 4096, "tie_word_embeddings": True} if settings["model_type"] == "llama" else {}
-    save_pretrained(Decoder.of({**settings, **sizes, **more}), tmp_path / "large")
+def test_loading_takes_hardly_more_than_the_weights(large, settings, dtype, most):
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, tmp_path / "large", dtype], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PEAK, large(**settings), dtype], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < most

@@ -168,6 +168,7 @@ def build():
 """
 
 
+@pytest.mark.usefixtures("preloaded")
 def test_what_nobody_waits_for_any_more_is_ended(tmp_path):
     """The next request is answered long before the one before would have been stopped."""
     (tmp_path / "mine.py").write_text(BLOCKS)
