@@ -63,20 +63,23 @@ class Addends:
 
     def _summed(self, value: Value, free: Sequence[int]) -> list[int]:
         found: list[int] = []
+        last = 0  # how many of the found ones add up to the value
         sums, true = exactly(0), Fraction(0)
         for place in free:
             claim = self.at(place)
             sums, true = sums.plus(claim.written), true + claim.true
             found.append(place)
-            if len(found) > 1 and (sums.meets(value) or value.exact == true):
+            if len(found) > 1 and value.low <= true <= value.high:
+                last = len(found)
                 break
             if min(sums.low, true) > value.high:
-                found = []
                 break
-        else:
-            found = []
+            if len(found) > 1 and not last and sums.meets(value):
+                last = len(found)
+                if sums.high - sums.low <= value.high - value.low:
+                    break  # else one more may fit better: "7.24B" with "~7B" of 6.98B
         current().step(len(found))
-        return found[::-1]
+        return found[:last][::-1]
 
     def sum(self, places: Sequence[int]) -> Value:
         """Return the sum of some statements, as written."""

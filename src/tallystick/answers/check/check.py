@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import inf, log2
 from typing import Any
 
-from tallystick.answers.check.claims import Equation, as_number, is_of_adapters
-from tallystick.answers.check.coverage import Omission, omissions, without_one
+from tallystick.answers.check.account import account_of
+from tallystick.answers.check.claims import Equation, as_number
+from tallystick.answers.check.coverage import Omission
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.terms import Term
 from tallystick.answers.check.total import whole
-from tallystick.answers.reconcile.claimed_count import MOST
-from tallystick.answers.reconcile.conventions import listed
-from tallystick.answers.reconcile.reconcile import Step, reconcile
 from tallystick.core.budget import OverBudget
 from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger
 from tallystick.derivations.statements import Derivation, Unread
 from tallystick.errors import BadInput
-
-_VOCABULARY = ("token_embedding", "head")
-_TOKEN = "without token embedding"  # noqa: S105
-_TIED = "as if the output head were tied"
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,76 +115,20 @@ def nearest(answers: Sequence[Check]) -> Check:
 def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     """Return the verdict on the whole derivation, given its judged equations."""
     place = whole(judge)
-    statements = judge.derivation.statements
     claim = None if place is None else judge.claims[place]
-    missing: tuple[Omission, ...] = ()
-    arithmetic = rounding = unexplained = Fraction(0)
-    if claim is not None:
-        off = claim.true - claim.stated
-        arithmetic = -claim.error
-        rounding = off - arithmetic
-        if ledger is not None and judge.quantities is not None:
-            term = claim.term or Term(claim.true)
-            # The number of a lone total may be rounded too: "Total: ~6.7B".
-            lone = claim.expression is None and not term.parts and claim.is_rounded
-            spread = (claim.written.high - claim.written.low) / 2 if lone else term.spread
-            if abs(ledger.total - term.value) <= spread:  # terms are rounded, and none is left out
-                rounding = ledger.total - claim.stated - arithmetic
-            elif lone and (part := without_one(term.value, spread, judge.quantities)) is not None:
-                missing = (part,)
-                rounding = ledger.total - part.parameters - claim.stated - arithmetic
-            else:
-                missing = omissions(term, judge.quantities) or ()
-                unexplained = ledger.total - claim.true - sum(omission.parameters for omission in missing)
+    account = account_of(claim, judge, ledger)
     return Check(
         source=judge.derivation.source,
         against=None if ledger is None else ledger.source,
         equations=tuple(sorted(judge.equations, key=lambda equation: equation.line)),
-        omissions=missing,
-        total_line=None if place is None else statements[place].line,
+        omissions=account.omissions,
+        total_line=None if place is None else judge.derivation.statements[place].line,
         total_claimed=None if claim is None else as_number(claim.stated),
         total_true=None if ledger is None else ledger.total,
-        arithmetic=as_number(arithmetic),
-        rounding=as_number(rounding),
-        unexplained=as_number(unexplained),
+        arithmetic=as_number(account.arithmetic),
+        rounding=as_number(account.rounding),
+        unexplained=as_number(account.unexplained),
         unread=tuple(sorted(judge.unread)),
-        convention=None
-        if claim is None or ledger is None
-        else _convention(claim.stated + arithmetic, ledger, judge, missing),
+        convention=account.convention,
         lines=judge.derivation.lines,
     )
-
-
-def _convention(total: Fraction, ledger: Ledger, judge: Judge, missing: Sequence[Omission]) -> str | None:
-    """Return the convention of counting under which the model has this total, or None.
-
-    Example: "with the tied head counted twice". Adapters of some rank can explain nearly any
-    number, so they count only if the text mentions adapters.
-    """
-    if total.denominator != 1 or total <= 0 or total == ledger.total or total > MOST:
-        return None
-    found = reconcile(ledger, int(total))
-    if not found.explained:
-        return None
-    adapted = any(map(is_of_adapters, judge.derivation.statements))
-    ways = (way.steps for way in found.explanations if adapted or not _has_adapters(way.steps))
-    left_out = {omission.names[0] for omission in missing if omission.cause == "left out" and omission.names}
-    token, head = ({entry.name for entry in ledger.parameters if entry.role == role} for role in _VOCABULARY)
-    tied = not left_out.isdisjoint(head) and left_out.isdisjoint(token)
-    return next((listed([what for step in steps for what in _words(step, tied=tied)]) for steps in ways), None)
-
-
-def _words(step: Step, *, tied: bool) -> tuple[str, ...]:
-    """Return the words for a step of a convention.
-
-    A head has as many parameters as the token embedding. If the text left out the head, these
-    words do not say that it left out the embedding.
-    """
-    if not tied or not step.what.startswith(_TOKEN):
-        return (step.what,)
-    rest = step.what.removeprefix(_TOKEN).removeprefix(" and ")
-    return (_TIED, *([f"without {rest}"] if rest else []))
-
-
-def _has_adapters(steps: Sequence[Step]) -> bool:
-    return any(step.convention.startswith("adapters") for step in steps)

@@ -98,7 +98,8 @@ class Claim:
 def is_total(statement: Statement) -> bool:
     """Return whether a statement calls itself a total of parameters."""
     words = statement.label or statement.name or statement.heading
-    return (_names_total(words) or _is_n(statement)) and not measures(statement)
+    total = _names_total(words) or (statement.name == "N" and _is_large(statement))
+    return total and not measures(statement)
 
 
 @lru_cache(MOST_KEPT)
@@ -109,10 +110,8 @@ def _names_total(words: str) -> bool:
     return TOTAL.search(_RATIO.sub("", words)) is not None
 
 
-def _is_n(statement: Statement) -> bool:
-    """Return whether a statement gives N, the number of parameters; N = 96 is of layers."""
-    if statement.name != "N":
-        return False
+def _is_large(statement: Statement) -> bool:
+    """Return whether N is large enough to be the number of parameters; N = 96 is of layers."""
     values = (side.expression for side in statement.sides)
     return any(not isinstance(one, Number) or one.value >= LEAST_N for one in values)
 

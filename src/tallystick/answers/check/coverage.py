@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.model.quantity import Quantity, fit
+from tallystick.answers.check.model.quantity import Quantity, fit, may_be
 from tallystick.answers.check.terms import Term
 
 ROLES = frozenset({"token", "position", "head", "attention", "mlp", "experts", "router", "norm"})
 VOCABULARY = frozenset({"token", "head"})
 LEAST_SHARE = 100  # a part is known by its size if the total is rounded by less than this share of it
+DOUBTFUL = frozenset({"another size", "not in the model"})  # causes that a part may have by mistake
+NEAR = 10  # a term that misses a part by less than 1/10 of it means that part
+MOST_OFF = 2  # a part and a term of another size differ at most by this factor
+MOST_NAME = 40  # characters of a term's name; a longer label is a sentence
 MOST_ROUNDS = 6  # of splitting terms whose only match is already taken
+
+# A label with these is a sentence or code, and names no term.
+_SENTENCE = re.compile(r"[.!?;:]\s|[。！？；：`=\[\]{}|\\]|^\W*(?:assert|return|print)\b|\b(?:is|are|has|have)\b")
 
 
 @dataclass(frozen=True)
@@ -71,19 +79,23 @@ def omissions(total: Term, quantities: Quantities) -> tuple[Omission, ...] | Non
         if match.quantity.parameters != match.term.value
     ]
     for term in spare:
+        if term.rest:
+            found.append(Omission(_name(term), -int(term.value), (), "rounded", term.line))
+            continue
         if (other := _misnamed(term, covered, quantities)) is not None:
             covered |= other.atoms
             continue
         omission, atoms = _surplus(term, covered, quantities)
         covered |= atoms
         found.append(omission)
-    return tuple(found + _left_out(covered, quantities))
+    return tuple(_paired(found, _left_out(covered, quantities)))
 
 
 def without_one(value: Fraction, spread: Fraction, quantities: Quantities) -> Omission | None:
-    """Return the head or embedding without which the model has a lone total, or None.
+    """Return the part without which the model has a lone total, or None.
 
-    The head is preferred to a token embedding of the same size, as the base model has none.
+    A rounded total may lack the head or an embedding, an exact one any part. The head is preferred
+    to a token embedding of the same size, as the base model has none.
 
     Args:
         value: the total, stated without terms.
@@ -96,7 +108,7 @@ def without_one(value: Fraction, spread: Fraction, quantities: Quantities) -> Om
         for quantity in quantities.whole
         if abs(quantity.parameters - away) <= spread
         and _is_one(quantity)
-        and quantity.tags & VOCABULARY
+        and (quantity.tags & VOCABULARY or not spread)
         and spread * LEAST_SHARE <= quantity.parameters
     ]
     left = max(found, key=lambda quantity: "head" in quantity.tags, default=None)
@@ -114,16 +126,20 @@ def _terms(terms: Sequence[Term], quantities: Quantities) -> list[Term]:
     return found
 
 
+def _about(term: Term) -> frozenset[str]:
+    return next((tags for label in term.labels if (tags := tags_of(label))), frozenset())
+
+
 def _candidates(term: Term, quantities: Quantities) -> list[Quantity]:
     found = [quantity for quantity in quantities.of(term.value, term.spread) if not quantity.one_layer]
-    about = next((tags for label in term.labels if (tags := tags_of(label))), frozenset())
+    about = _about(term)
     agree = [quantity for quantity in found if not about or about & quantity.tags]
     return agree or found
 
 
 def _tied(term: Term, quantities: Quantities) -> Quantity | None:
     """Return the tied tensor that a term counts a second time, or None."""
-    about = next((tags for label in term.labels if (tags := tags_of(label))), frozenset())
+    about = _about(term)
     same = (quantity for quantity in quantities.tied if quantity.parameters == term.value)
     return next((quantity for quantity in same if quantity.tags <= about), None)
 
@@ -182,18 +198,55 @@ def _misnamed(term: Term, covered: frozenset[int], quantities: Quantities) -> Qu
 
 def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tuple[Omission, frozenset[int]]:
     """Return the correction for a term without a free match, and the atoms it covers."""
+    found = _candidates(term, quantities)
+    agree = [quantity for quantity in found if _about(term) & quantity.tags]
+    if agree or (found and not _about(term)):
+        return _twice(term, agree or found, quantities), frozenset()
+    parts = [quantity for quantity in quantities.whole if quantity.component or quantity.is_layers]
+    free = [quantity for quantity in parts if not quantity.atoms & covered]
+    if term.value > 0 and (meant := _sized_as(term, free, quantities)) is not None:
+        cause = "rounded" if abs(meant.parameters - term.value) <= term.spread else "another size"
+        return Omission(meant.what, int(meant.parameters - term.value), meant.names, cause, term.line), meant.atoms
+    if found:
+        return _twice(term, found, quantities), frozenset()
+    return Omission(_name(term), -int(term.value), (), "not in the model", term.line), frozenset()
+
+
+def _twice(term: Term, found: Sequence[Quantity], quantities: Quantities) -> Omission:
+    """Return the correction for a term that counts a part a second time."""
+    best = max(found, key=lambda quantity: fit(quantity, term.labels, _factors(term)))
+    what = next((quantity for quantity in quantities.tied if quantity.parameters == term.value), best)
+    return Omission(what.what, -best.parameters, what.names, "counted twice", term.line)
+
+
+def _sized_as(term: Term, free: Sequence[Quantity], quantities: Quantities) -> Quantity | None:
+    """Return the uncounted quantity that a term means, though its number differs, or None.
+
+    A number near to a quantity's means it, unless the labels contradict; else the labels say.
+    """
+    about = _about(term)
+    near = [
+        quantity
+        for quantity in free
+        if abs(quantity.parameters - term.value) * NEAR <= quantity.parameters and may_be(quantity, about)
+    ]
+    named = [quantity for quantity in quantities.labelled(term.labels) if quantity in free]
+    return min(
+        near or named,
+        key=lambda quantity: (
+            -fit(quantity, term.labels) if near else 0,
+            bool(near and quantity.component),  # whole layers before layers without their norms
+            abs(quantity.parameters - term.value),
+        ),
+        default=None,
+    )
+
+
+def _name(term: Term) -> str:
+    """Return what a text calls a term, if its label is a name rather than a sentence."""
     label = next((label for label in term.labels if label), "")
-    if found := _candidates(term, quantities):
-        best = max(found, key=lambda quantity: fit(quantity, term.labels, _factors(term)))
-        tied = next((quantity for quantity in quantities.tied if quantity.parameters == term.value), None)
-        what = tied or best
-        return Omission(what.what, -best.parameters, what.names, "counted twice", term.line), frozenset()
-    free = [quantity for quantity in quantities.labelled(term.labels) if not quantity.atoms & covered]
-    if free and term.value > 0:
-        meant = min(free, key=lambda quantity: abs(quantity.parameters - term.value))
-        difference = int(meant.parameters - term.value)
-        return Omission(meant.what, difference, meant.names, "another size", term.line), meant.atoms
-    return Omission(label or "a term", -int(term.value), (), "not in the model", term.line), frozenset()
+    name = re.split(r"[(\uff08]", label)[0].strip(" ,;:-–—*")
+    return name if 0 < len(name) <= MOST_NAME and not _SENTENCE.search(name) else "a term"
 
 
 def _left_out(covered: frozenset[int], quantities: Quantities) -> list[Omission]:
@@ -216,6 +269,21 @@ def _left_out(covered: frozenset[int], quantities: Quantities) -> list[Omission]
         for atom in sorted(missing)
     ]
     return [Omission(quantity.what, quantity.parameters, quantity.names, "left out", None) for quantity in found] + rest
+
+
+def _paired(found: list[Omission], left_out: list[Omission]) -> list[Omission]:
+    """Join the only unknown term with the only part left out of about its size: it sizes that part.
+
+    Example: attention as of full heads, where the model's key and value heads are fewer.
+    """
+    unknown = [omission for omission in found if omission.cause == "not in the model" and omission.parameters < 0]
+    like = [part for part in left_out if unknown and part.parameters < -MOST_OFF * unknown[0].parameters]
+    like = [part for part in like if -unknown[0].parameters < MOST_OFF * part.parameters]
+    if len(unknown) != 1 or len(like) != 1:
+        return found + left_out
+    term, part = unknown[0], like[0]
+    sized = replace(part, parameters=part.parameters + term.parameters, cause="another size", line=term.line)
+    return [sized if one is term else one for one in found] + [one for one in left_out if one is not part]
 
 
 def _is_one(quantity: Quantity) -> bool:

@@ -33,6 +33,7 @@ from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
 from tallystick.answers.check.variables import Variables
 from tallystick.derivations.arithmetic import (
+    ASIDES,
     Expression,
     Number,
     Operation,
@@ -120,7 +121,8 @@ class Judge:
                 sides, pairs = sides[number + 1 :], pairs[number + 1 :]
                 break
         claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
-        claim.defines = bool(statement.name) and claim.expression is None
+        commented = isinstance(sides[-1].expression, Operation)  # "attention = 150,994,944 (17.6%)"
+        claim.defines = bool(statement.name) and claim.expression is None and not commented
         claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
         claim.adds, claim.kind = not claim.defines and claim.stated.denominator == 1, self.so_far.kind
         self.claims.append(claim)
@@ -192,8 +194,10 @@ class Judge:
         exact = [side for side in reversed(sides) if is_whole(side.expression)]
         chosen = next((side for side in exact if not side.loose), _longest(exact) or sides[-1])
         side = chosen.expression
+        if isinstance(side, Operation) and not _computes(side, asides=asides):
+            side = side.parts[0]
         stated = self.readings.value(side, asides).exact
-        computed = next((one.expression for one in sides if isinstance(one.expression, Operation)), None)
+        computed = next((one.expression for one in sides if _computes(one.expression, asides=asides)), None)
         true = evaluate(computed or side, self.variables.true, asides=asides, replaced=self.references.corrected).exact
         carried = self.readings.value(computed or side, asides).exact - true
         if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
@@ -272,7 +276,7 @@ class Judge:
             before = self.references.stated_before(claim, statement)
             if before is not None:
                 self.so_far.use(before)
-            found = (self.so_far.at(before).term if before is not None else None) or Term(claim.true)
+            found = (self.so_far.at(before).term if before is not None else None) or _lone(claim)
         else:
             found = term_of(claim.expression, value, self.references.term, asides=claim.asides)
         if found.value != claim.true:  # the result is right, but a number in the product is wrong
@@ -344,6 +348,17 @@ class Judge:
         if claim.match is not None:
             self.matched.add(claim.match)
             self._equation(statement, claim, Number(Fraction(claim.match.parameters)), claim.side, True, last=True)
+
+
+def _lone(claim: Claim) -> Term:
+    """Return the term of a number that is not computed, with the spread of its rounding."""
+    low, high = claim.written.low, claim.written.high
+    return Term(claim.true) if low is high else Term(claim.true, (high - low) / 2)
+
+
+def _computes(side: Expression, *, asides: bool) -> bool:
+    """Return whether a side is computed, and not a number with a comment: "190,711,296 (~191M)"."""
+    return isinstance(side, Operation) and not (asides and set(side.symbols) <= ASIDES)
 
 
 def _longest(sides: Sequence[Side]) -> Side | None:

@@ -101,10 +101,14 @@ class Implied:
 
     def _rounds_model(self, claim: Claim) -> bool:
         """Return whether a number rounds the model's total: "~6.7B" of 6,738,415,616."""
-        width = claim.written.high - claim.written.low
-        if self.quantities is None or not claim.is_rounded or width > VAGUE * claim.stated:
+        if self.quantities is None or not claim.is_rounded:
             return False
-        return self.quantities.whole_model(claim.written) is not None
+        total, number = self.quantities.total, claim.written
+        vague = number.high - number.low > VAGUE * claim.stated
+        away = abs(claim.stated - total)
+        unit = claim.side.unit if isinstance(claim.side, Number) else 0
+        near = away <= unit and 2 * away <= LITTLE * total  # 110M is said of 109,482,240 too
+        return near or (not vague and number.low <= total <= number.high)
 
     def _last_lines(self) -> Iterator[tuple[list[int], Value]]:
         """Yield the places of the last lines that no sum has, one more each time, and their sum."""
@@ -141,7 +145,7 @@ class Implied:
 
     def _mistyped(self, claim: Claim, *, judged: bool) -> Sum | None:
         """Return the last lines whose sum a number is, but for one digit or two swapped ones."""
-        if self.quantities is not None and self.quantities.of(claim.stated):
+        if self._rounds_model(claim) or (self.quantities is not None and self.quantities.of(claim.stated)):
             return None
         for found, sums in self._last_lines():
             if sums.low > claim.stated * NEAR_TYPED:
@@ -212,9 +216,13 @@ class Implied:
         return off and not self._leaves_out(places, claim) and not self._goes_on_right(places, claim)
 
     def _goes_on_right(self, places: Sequence[int], claim: Claim) -> bool:
-        """Return whether a total is the sum of the right numbers, of which a line misstates one."""
+        """Return whether a total is the sum of the right numbers, of which a line misstates one.
+
+        It may also be one of these right numbers.
+        """
         one, other = claim.written.low, claim.written.high
-        return one <= sum(self.so_far.at(place).true for place in places) <= other
+        right = [self.so_far.at(place).true for place in places]
+        return one <= sum(right) <= other or any(one <= number <= other for number in right)
 
     def _leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is the sum without a run of consecutive lines.
@@ -263,7 +271,9 @@ class Implied:
             self.so_far.place - 1 if self.so_far.place and self.so_far.claims[-2] else None
         )  # e.g. an adapter's line, which is not an addend
         fit = (one for one in (above, last) if one is not None and self._is_times(one, times, claim))
-        if (place := next(fit, None)) is None:
+        # "32 × layers: 5,670,961,152" may stand far below the number of one layer.
+        far = (one for one in self.so_far.free() if self.so_far.at(one).stated * times == claim.stated)
+        if (place := next(fit, None)) is None and (place := next(far, None)) is None:
             return None
         one = self.so_far.at(place)
         whole = is_total(self.derivation.statements[place]) or TIMES_LABEL.match(statement.plain)

@@ -19,7 +19,7 @@ _WORDS = tuple(
         ("position", r"\b(po[sz]i\w*|pos|wpe|pos_\w*)\b"),
         ("segment", r"\b(segment\w*|token.?types?|type embed\w*)\b"),
         ("pooler", r"\b(pooler|pooling)\b"),
-        ("head", r"\b(lm.?head|head\b(?!s)|unembed\w*|(?:to|into|onto|over) (?:the |its )?vocab\w*|output (layer|embed\w*|matrix|vocab\w*)|out_head|classifier|logits?)"),
+        ("head", r"\b(lm.?head|(?<!multi)(?<!multi.)head\b(?!s)|unembed\w*|(?:to|into|onto|over) (?:the |its )?vocab\w*|output (layer|embed\w*|matrix|vocab\w*)|out_head|classifier|logits?)"),
         ("attention", r"\b(\w*att(n|ention)\w*|mha|gqa|mqa)\b|_attn"),
         ("qkv", r"qkv|c_attn|\bin_proj|\bq ?[,/&+] ?k|quer(y|ies)[,/ ]+(and )?keys?"),
         ("q", r"\b(w_?q|q_proj|quer(y|ies)|q)\b"),
@@ -71,7 +71,7 @@ _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
 )
 _LAYERS = re.compile(
-    r"\W*(\d{1,4})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:(?:\w+ )?(?:layers|blocks)|schichten|couches|capas|camadas|сло[её]в|层|層|층)\W*",
+    r"\W*(?:all )?(\d{1,4})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:(?:\w+ )?(?:layers|blocks)|schichten|couches|capas|camadas|сло[её]в|层|層|층)\W*",
     re.I,
 )
 _LAYERS_BEHIND = re.compile(

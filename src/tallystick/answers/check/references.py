@@ -49,8 +49,10 @@ class References:
         """Return the term of the earlier line that produced a number or defined a variable."""
         if isinstance(node, Name):
             place = self.variables.origin.get(node.name)
-        elif node.rounded or node.value < LEAST_REFERENCE:
+        elif node.value < LEAST_REFERENCE:
             return None
+        elif node.rounded:
+            return self._rounded(node)
         else:
             places = self.by_value.get(node.value, [])
             while len(places) > 1 and self.so_far.at(places[0]).used:
@@ -65,6 +67,23 @@ class References:
             return None
         self.so_far.use(place)
         return self.so_far.at(place).term
+
+    def _rounded(self, node: Number) -> Term | None:
+        """Return a rounded number as the term of the earlier line that rounds its result to it.
+
+        "12 × 7.1M" goes on from "one block ≈ 7.1M". The term has the number as written; its spread
+        reaches to what the line computed.
+        """
+        lines = map(self.so_far.at, reversed(self.by_value.get(node.value, [])))
+        one = next((line for line in lines if line.term is not None and line.right), None)
+        if one is None or one.term is None:
+            return None
+        away = node.value - one.term.value
+        parts = one.term.parts
+        if away and parts:
+            parts = (*parts, Term(away, labels=one.term.labels[:1], line=one.term.line, rest=True))
+        spread = abs(away) + one.term.spread or node.unit / 2
+        return one.term._replace(value=node.value, spread=spread, factors=(), parts=parts)
 
     def use_small(self, claim: Claim) -> None:
         """Mark small results of earlier lines as used by a sum: "128 + 32,768" of norms."""

@@ -29,6 +29,7 @@ class Term(NamedTuple):
     parts: tuple[Term, ...] = ()
     size: int = 1
     levels: int = 1
+    rest: bool = False  # what rounding adds to the addends before it
 
     @property
     def leaves(self) -> tuple[Term, ...]:
@@ -137,6 +138,7 @@ def times(one: Term, other: Term) -> Term:
             labels[:MOST_LABELS],
             one.line or other.line,
             parts,
+            rest=one.rest or other.rest,
         )
     )
 

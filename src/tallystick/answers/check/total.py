@@ -12,7 +12,7 @@ from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import KINDS, layers_of, tags_of
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, names_in, symbolic
 from tallystick.answers.check.variables import MOST_COUNTED
-from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate
+from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate, exactly
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
 _WITH = re.compile(
@@ -28,6 +28,8 @@ PER_LAYER = re.compile(
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_ROWS = 2  # of a table, above their sum
+LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
+AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
 FAR = 2  # a sum off by over half the model's total is not the whole
 
 
@@ -40,7 +42,8 @@ def whole(judge: Judge) -> int | None:
     """
     statements = judge.derivation.statements
     collected = _collected(judge)
-    least = _least(judge)
+    largest = _largest(judge)
+    least = max(Fraction(1), largest / LEAST_OF_PARTS)  # 70% is a share; "N = 96" counts layers
     found = {
         place: claim
         for place, (statement, claim) in enumerate(zip(statements, judge.claims, strict=True))
@@ -56,6 +59,7 @@ def whole(judge: Judge) -> int | None:
     # "total" of the embeddings, and of a layer's attention
     if len(sections) > 1 or any(_has_larger(judge, place) for place in sections):
         found = {place: claim for place, claim in found.items() if place not in sections}
+    found = {place: claim for place, claim in found.items() if not _is_of_section(judge, claim, largest)}
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     if not found:
@@ -81,14 +85,11 @@ def whole(judge: Judge) -> int | None:
     return min(found, key=rank)
 
 
-def _least(judge: Judge) -> Fraction:
-    """Return the least number that may be the total.
-
-    70% is a share; the 96 of "N = 96" layers is far below the largest product.
-    """
+def _largest(judge: Judge) -> Fraction:
+    """Return the largest number that the text computes, bytes and operations apart."""
     lines = zip(judge.derivation.statements, judge.claims, strict=True)
     sizes = (claim.meant for line, claim in lines if claim is not None and claim.expression and not measures(line))
-    return max(Fraction(1), max(sizes, default=Fraction(0)) / LEAST_OF_PARTS)
+    return max(sizes, default=Fraction(0))
 
 
 def _in_prose(judge: Judge) -> int | None:
@@ -113,7 +114,7 @@ def _in_prose(judge: Judge) -> int | None:
     judge.derivation = judge.derivation._replace(statements=(*judge.derivation.statements, best))
     side = best.sides[0].expression
     stated = evaluate(side, {}).exact
-    judge.claims.append(Claim(stated, stated, None, side))
+    judge.claims.append(Claim(stated, stated, None, side, written=alone(side, loose=True) or exactly(stated)))
     return len(judge.claims) - 1
 
 
@@ -312,6 +313,25 @@ def _collected(judge: Judge) -> frozenset[int]:
         if claim is not None and place in found:
             found |= {user for user in claim.users if judge.claims[user] and judge.so_far.at(user).meant > claim.meant}
     return frozenset(found)
+
+
+def _is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
+    """Return whether a claim far from the model's total counts a section, such as the attention.
+
+    No embedding and no head is among its terms, and it is one product, or the text counts
+    something larger elsewhere.
+    """
+    if judge.quantities is None or claim.term is None or _near(judge, claim):
+        return False
+    terms = [claim.term._replace(labels=claim.term.labels[:1])]  # its heading may stand far above it
+    for term in terms:
+        about = next((tags for label in term.labels if (tags := tags_of(label))), frozenset())
+        same = judge.quantities.of(term.value)
+        if about & AROUND or not judge.quantities.rows.isdisjoint(term.factors) or any(one.tags & AROUND for one in same):
+            return False
+        terms += term.parts
+    far_below = claim.meant * LEAST_OF_MODEL < judge.quantities.total and claim.meant < largest
+    return far_below or (claim.expression is not None and not _adds(claim))
 
 
 def _near(judge: Judge, claim: Claim) -> bool:

@@ -25,6 +25,7 @@ from tallystick.core.tensor_names import template_of
 from tallystick.derivations.arithmetic import Value, exactly
 
 VAGUE = Fraction(1, 20)  # relative rounding above which a number, such as 7B, is too vague to match
+MODULES = frozenset({"attention", "mlp", "experts"})  # whose projections have names of their own
 _PARTLY = re.compile(
     r"\b(?:only|approx\w*|dominant|mostly|main|matri\w+|weights?|per (?:head|token|expert))\b|[≈~]", re.IGNORECASE
 )
@@ -40,6 +41,8 @@ class Quantities:
         collected = Collected(self.atoms)
         self.all = collected.all
         self.whole = collected.whole  # over all layers
+        tables = [quantity for quantity in self.whole if quantity.component in ({"token"}, {"head"})]
+        self.rows = {max(quantity.factors) for quantity in tables if quantity.factors}  # of the vocabulary
         self._by_number: dict[int, list[Quantity]] = {}
         self._by_tags: dict[frozenset[str], list[Quantity]] = {}  # without KINDS
         for quantity in self.all:
@@ -135,7 +138,10 @@ class Quantities:
     def labelled(self, labels: Sequence[str]) -> list[Quantity]:
         """Return the quantities over all layers that the labels name, whatever their number."""
         wanted = next((tags for label in labels if (tags := tags_of(label) - KINDS)), None)
-        return [quantity for quantity in self.whole if quantity.tags - KINDS == wanted]
+        if wanted is None:
+            return []
+        # "Key and value" is said of the attention's projections.
+        return [quantity for quantity in self.whole if wanted <= quantity.component <= wanted | MODULES]
 
     def meant(self, label: str, number: Fraction) -> Quantity | None:
         """Return the quantity that a label names: all of one component, in one layer or in all.
