@@ -24,6 +24,7 @@ READ = {"models/tokens.py": "¡¬®ÿ", "answers/check/branches.py": "─━┃�
 # What reads texts in other languages, and prints none of their words.
 READS_WORDS = {
     "answers/check/claims.py",
+    "answers/check/coverage.py",
     "answers/check/doubts.py",
     "answers/check/labels.py",
     "answers/check/model/misfit.py",
