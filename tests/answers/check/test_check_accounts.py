@@ -27,7 +27,7 @@ Total: 524,288,000 + 2,113,929,216 = 2,638,217,216
 
 
 def rows(text, model):
-    """Return the account without its sentence: {part: (parameters, cause)}, and what is unexplained."""
+    """Return an account as {part: (parameters, cause)}, and what it leaves unexplained."""
     answer = tallystick.check(text, against=model)
     found = {one.what: (one.parameters, one.cause) for one in answer.omissions}
     sums = answer.total_claimed + answer.arithmetic + answer.rounding + answer.unexplained

@@ -327,7 +327,11 @@ def _is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
     for term in terms:
         about = next((tags for label in term.labels if (tags := tags_of(label))), frozenset())
         same = judge.quantities.of(term.value)
-        if about & AROUND or not judge.quantities.rows.isdisjoint(term.factors) or any(one.tags & AROUND for one in same):
+        if (
+            about & AROUND
+            or not judge.quantities.rows.isdisjoint(term.factors)
+            or any(one.tags & AROUND for one in same)
+        ):
             return False
         terms += term.parts
     far_below = claim.meant * LEAST_OF_MODEL < judge.quantities.total and claim.meant < largest
