@@ -24,6 +24,15 @@ def test_torch_is_there_and_tallystick_is_not():
     assert run("-c", code).stdout == "True False\n"
 
 
+def test_its_streams_are_its_own(tmp_path):
+    """A file and a pipe: what the forked process printed to is at most one of the two."""
+    code = "import sys; sys.stdout.reconfigure(errors='replace'); print(sys.stdout.seekable())"
+    assert run("-c", code).stdout == "False\n"
+    with (tmp_path / "said").open("w") as file:
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+    assert (tmp_path / "said").read_text() == "True\n"
+
+
 @pytest.mark.parametrize(
     ("code", "ended"),
     [

@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import gc
 import importlib
+import io
 import json
 import logging
 import os
@@ -125,12 +126,21 @@ def _as_at_start() -> None:
     tempfile.tempdir = None
     importlib.reload(sys.modules["huggingface_hub.constants"])  # folders that the environment names
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            setattr(sys, name, None)
-    if sys.stdout is not None and sys.stdout.isatty():
-        sys.stdout.reconfigure(line_buffering=True)
+        stream = _stream(number, getattr(sys, name))
+        setattr(sys, name, stream), setattr(sys, f"__{name}__", stream)
+
+
+def _stream(number: int, before: Any) -> Any:
+    """Open a descriptor as Python does; None if it is closed.
+
+    The stream from before the fork remembers what its descriptor was: a file, whose place it asks.
+    """
+    try:
+        os.fstat(number)
+    except OSError:
+        return None
+    raw = open(number, "wb" if number else "rb", closefd=False)  # noqa: SIM115 # as long as the process
+    return io.TextIOWrapper(raw, before.encoding, before.errors, line_buffering=number == 2 or raw.isatty())
 
 
 def run(words: list[str]) -> None:
