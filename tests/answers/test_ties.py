@@ -5,7 +5,6 @@ contradict their config.
 import json
 import re
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import torch
@@ -14,13 +13,13 @@ from safetensors.torch import save_file
 from torch import nn
 
 import tallystick
-from reference import INITIALISERS
 from repository import ROOT
 from rotating import some_by_commit
 from small import CAUSAL, IMPOSSIBLE, small_model
 from tallystick.cli.main import main
 from tallystick.sources.checkpoint import values
 from tied_checkpoints import EMBEDDING, HEAD, codes, llama, rewrite, saved
+from unfilled import unfilled
 
 
 def relations(answer):
@@ -123,10 +122,7 @@ def test_two_groups_of_two_are_named_by_their_firsts():
 def test_no_false_alarm_on_any_causal_model(model_type):
     """Each type that transformers builds, its default config cut to few layers, tied and not."""
     for tied in (True, False):
-        with (
-            torch.device("meta"),
-            mock.patch.multiple(nn.init, **dict.fromkeys(INITIALISERS, lambda tensor, *_, **__: tensor)),
-        ):
+        with torch.device("meta"), unfilled():
             model = small_model(model_type, tied=tied)
         assert tallystick.ties(model).problems == ()
 

@@ -12,7 +12,6 @@ import re
 import textwrap
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import pytest
 import sympy
@@ -23,13 +22,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 import tallystick
-from reference import INITIALISERS
 from rotating import one_by_commit, some_by_commit
 from tallystick.cli.main import main
 from tallystick.core.algebra.expressions import evaluate
 from tallystick.errors import BadInput
 from tallystick.models import teaching
 from tallystick.sources.factory.fit_expression import fit
+from unfilled import unfilled
 
 transformers.logging.set_verbosity_error()
 
@@ -38,7 +37,7 @@ def total(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-@mock.patch.multiple(nn.init, **dict.fromkeys(INITIALISERS, lambda tensor, *_, **__: tensor))
+@unfilled()
 def truth(factory: Callable[..., nn.Module], **point: int) -> int:
     """The parameters of the model that a factory builds."""
     with torch.device("meta"):

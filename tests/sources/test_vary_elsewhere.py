@@ -7,25 +7,21 @@ import random
 import sys
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import pytest
 import torch
 from torch import nn
 
 import tallystick
-from reference import INITIALISERS
 from rotating import some_by_commit
 from tallystick.errors import BadInput
 from tallystick.sources.factory.argument_values import choices_of
 from tallystick.sources.factory.probes import near_steps
+from unfilled import unfilled
 
 
 def total(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
-
-
-LEFT_ALONE = dict.fromkeys(INITIALISERS, lambda tensor, *_, **__: tensor)  # tensors without memory
 
 
 def of_layers(number: int, **sizes: tuple[int, int]) -> nn.ModuleList:
@@ -124,7 +120,7 @@ def test_a_formula_is_true_between_and_far_from_the_values_asked_for(
             for step in (note.split()[4] for note in formula.notes if f" of {name}: the factory failed" in note):
                 point[name] -= point[name] % int(step)
         try:
-            with torch.device("meta"), mock.patch.multiple(nn.init, **LEFT_ALONE):
+            with torch.device("meta"), unfilled():
                 truth = total(factory(**point))
         except (ValueError, RuntimeError, ZeroDivisionError):
             continue

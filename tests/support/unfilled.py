@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 from unittest import mock
 
@@ -11,8 +11,8 @@ from torch import nn
 from reference import INITIALISERS
 
 
-def unfilled(device: str = "meta") -> AbstractContextManager[Any]:
-    """Nothing is drawn, but in memory, where the values may be compared."""
+def unfilled(device: str = "meta") -> Any:
+    """A context or decorator: nothing is drawn, but in memory, where the values may be compared."""
     if device != "meta":
         return nullcontext()
     return mock.patch.multiple(nn.init, **dict.fromkeys(INITIALISERS, lambda tensor, *_, **__: tensor))
