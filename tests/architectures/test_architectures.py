@@ -12,7 +12,6 @@ import configs
 import drawing
 from measurements import measured
 from native import LACKING, NATIVE, SLOW, assert_equal, count, default_config, small
-from rotating import MODELS, half_by_commit
 from tallystick import architectures
 from tallystick.errors import BadInput
 from unpackaged import UNPACKAGED
@@ -56,7 +55,7 @@ def test_default_config_as_transformers_writes_it(model_type: str):
     assert_equal(default_config(model_type).to_dict())
 
 
-@pytest.mark.parametrize("model_type", half_by_commit(NATIVE, *MODELS))
+@pytest.mark.parametrize("model_type", NATIVE)
 @given(data=st.data())
 @drawn
 def test_drawn_configs(model_type: str, data: st.DataObject):

@@ -17,7 +17,7 @@ from repository import ROOT
 
 
 def drawn_by_commit(examples: int) -> Callable[[Any], Any]:
-    """Draw so many examples: the same in every run of a commit, and others in the next one.
+    """Draw this number of examples: the same in every run of a commit, and others in the next one.
 
     For what needs no figure of tests/measured, which knows the draws that never change.
     """
@@ -40,7 +40,7 @@ FEW = 64  # cases that are all taken where a file changed; of hundreds it is a s
 
 @cache
 def changed() -> frozenset[str]:
-    """The files in which this differs from the commit before."""
+    """The files that the commit and the working tree change."""
     return frozenset((measurements.git("diff", "--name-only", "HEAD^") or "").splitlines())
 
 
@@ -57,7 +57,7 @@ def _takes_all(cases: Sequence[Any], test: str) -> bool:
 
 
 def some_by_commit(cases: Sequence[Any], most: int) -> list[Any]:
-    """So many of the cases, in their order, and others in other commits; all of them after a
+    """At most `most` of the cases, in order, and others in other commits; all of them after a
     change.
     """
     if _takes_all(cases, sys._getframe(1).f_code.co_filename):
@@ -81,8 +81,8 @@ def half_by_commit(cases: Iterable[Any], *rooms: str) -> list[Any]:
 
 
 def taken_by_commit(case: str, share: int, rooms: Sequence[str] = ()) -> bool:
-    """Whether a commit takes a case, as one commit of so many does; each does in a search after a
-    change, and those that change a file of these rooms.
+    """Whether this commit takes a case: one of `share` commits does, and each that changes a file
+    of these rooms.
     """
     everything = EXAMPLES is not None or (rooms and _changes(*rooms))
     return everything or int(measurements.digest(f"{measurements.seed()} {case}"), 16) % share == 0

@@ -146,7 +146,7 @@ def _words(step: Step, *, tied: bool) -> tuple[str, ...]:
     if not tied or not step.what.startswith(_TOKEN):
         return (step.what,)
     rest = step.what.removeprefix(_TOKEN).removeprefix(" and ")
-    return (_TIED, *([f"without {rest}"] if rest else []))
+    return (_TIED, *([f"{_WITHOUT}{rest}"] if rest else []))
 
 
 def _has_adapters(steps: Sequence[Step]) -> bool:

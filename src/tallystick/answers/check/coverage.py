@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from tallystick.answers.check.labels import tags_of
+from tallystick.answers.check.labels import nearest_tags
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity, fit, may_be
 from tallystick.answers.check.terms import Term
@@ -126,20 +126,16 @@ def _terms(terms: Sequence[Term], quantities: Quantities) -> list[Term]:
     return found
 
 
-def _about(term: Term) -> frozenset[str]:
-    return next((tags for label in term.labels if (tags := tags_of(label))), frozenset())
-
-
 def _candidates(term: Term, quantities: Quantities) -> list[Quantity]:
     found = [quantity for quantity in quantities.of(term.value, term.spread) if not quantity.one_layer]
-    about = _about(term)
+    about = nearest_tags(term.labels)
     agree = [quantity for quantity in found if not about or about & quantity.tags]
     return agree or found
 
 
 def _tied(term: Term, quantities: Quantities) -> Quantity | None:
     """Return the tied tensor that a term counts a second time, or None."""
-    about = _about(term)
+    about = nearest_tags(term.labels)
     same = (quantity for quantity in quantities.tied if quantity.parameters == term.value)
     return next((quantity for quantity in same if quantity.tags <= about), None)
 
@@ -199,8 +195,8 @@ def _misnamed(term: Term, covered: frozenset[int], quantities: Quantities) -> Qu
 def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tuple[Omission, frozenset[int]]:
     """Return the correction for a term without a free match, and the atoms it covers."""
     found = _candidates(term, quantities)
-    agree = [quantity for quantity in found if _about(term) & quantity.tags]
-    if agree or (found and not _about(term)):
+    agree = [quantity for quantity in found if nearest_tags(term.labels) & quantity.tags]
+    if agree or (found and not nearest_tags(term.labels)):
         return _twice(term, agree or found, quantities), frozenset()
     parts = [quantity for quantity in quantities.whole if quantity.component or quantity.is_layers]
     free = [quantity for quantity in parts if not quantity.atoms & covered]
@@ -224,7 +220,7 @@ def _sized_as(term: Term, free: Sequence[Quantity], quantities: Quantities) -> Q
 
     A number near to a quantity's means it, unless the labels contradict; else the labels say.
     """
-    about = _about(term)
+    about = nearest_tags(term.labels)
     near = [
         quantity
         for quantity in free

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 # Each tag, with the label words that imply it.
@@ -122,6 +123,11 @@ def tags_of(label: str) -> frozenset[str]:
     if found & {"position", "segment", "pooler"} and not _TOKENS.search(label):
         found.discard("token")
     return frozenset(found)
+
+
+def nearest_tags(labels: Iterable[str]) -> frozenset[str]:
+    """Return the tags of the first label that has any; the nearest label comes first."""
+    return next((tags for label in labels if (tags := tags_of(label))), frozenset())
 
 
 def layers_of(label: str) -> int | None:

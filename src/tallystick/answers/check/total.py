@@ -9,7 +9,7 @@ from math import log2
 
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
 from tallystick.answers.check.equations import Judge
-from tallystick.answers.check.labels import KINDS, layers_of, tags_of
+from tallystick.answers.check.labels import KINDS, layers_of, nearest_tags, tags_of
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, names_in, symbolic
 from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate, exactly
@@ -325,7 +325,7 @@ def _is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
         return False
     terms = [claim.term._replace(labels=claim.term.labels[:1])]  # its heading may stand far above it
     for term in terms:
-        about = next((tags for label in term.labels if (tags := tags_of(label))), frozenset())
+        about = nearest_tags(term.labels)
         same = judge.quantities.of(term.value)
         if (
             about & AROUND

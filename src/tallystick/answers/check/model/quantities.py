@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from math import ceil, floor, log
 
-from tallystick.answers.check.labels import KINDS, tags_of
+from tallystick.answers.check.labels import KINDS, nearest_tags, tags_of
 from tallystick.answers.check.model.atoms import ROLE_TAGS, atoms_of
 from tallystick.answers.check.model.collected import Collected
 from tallystick.answers.check.model.quantity import Quantity, fit, may_be
@@ -80,7 +80,7 @@ class Quantities:
         """
         about = self._asked(next((tags for label in labels if (tags := tags_of(label)) - KINDS), frozenset()))
         found = [quantity for quantity in self.of(number) if may_be(quantity, about)]
-        if not found and "block" in next((tags for label in labels if (tags := tags_of(label))), ()):
+        if not found and "block" in nearest_tags(labels):
             found = [quantity for quantity in self.of(number) if quantity.is_layers]
         tied = (quantity for quantity in self.tied if quantity.parameters == number and quantity.tags <= about)
         return next(tied, None) or max(
