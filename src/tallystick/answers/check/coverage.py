@@ -195,8 +195,9 @@ def _misnamed(term: Term, covered: frozenset[int], quantities: Quantities) -> Qu
 def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tuple[Omission, frozenset[int]]:
     """Return the correction for a term without a free match, and the atoms it covers."""
     found = _candidates(term, quantities)
-    agree = [quantity for quantity in found if nearest_tags(term.labels) & quantity.tags]
-    if agree or (found and not nearest_tags(term.labels)):
+    about = nearest_tags(term.labels)
+    agree = [quantity for quantity in found if about & quantity.tags]
+    if agree or (found and not about):
         return _twice(term, agree or found, quantities), frozenset()
     parts = [quantity for quantity in quantities.whole if quantity.component or quantity.is_layers]
     free = [quantity for quantity in parts if not quantity.atoms & covered]
