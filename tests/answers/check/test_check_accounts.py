@@ -125,3 +125,20 @@ def test_a_right_result_of_mistyped_addends_is_the_total():
     text = text.replace("124,439,808", "124,438,272").replace(" + 1,536", "")
     answer = tallystick.check(text, against="gpt2")
     assert [(one.what, one.parameters) for one in answer.omissions] == [("final norm", 1536)]
+
+
+def test_keys_and_values_sized_as_queries_are_another_size():
+    rows_of = "".join(f"| {name} | 4096 × 4096 = 16,777,216 |\n" for name in ("W_q", "W_k", "W_v", "W_o"))
+    text = (
+        f"Attention:\n\n| matrix | parameters |\n|---|---|\n{rows_of}\nAttention: 32 × 67,108,864 = 2,147,483,648\n"
+        "MLP: 32 × 3 × 4096 × 14336 = 5,637,144,576\nEmbeddings: 2 × 128256 × 4096 = 1,050,673,152\n"
+        "Total: 2,147,483,648 + 5,637,144,576 + 1,050,673,152 = 8,835,301,376"
+    )
+    found, unexplained = rows(text, "llama-3-8b")
+    wide = (-32 * 4096 * (4096 - 1024), "another size")
+    assert found == {
+        "key projection of 32 layers": wide,
+        "value projection of 32 layers": wide,
+        "norms": (65 * 4096, "left out"),
+    }
+    assert unexplained == 0

@@ -194,7 +194,10 @@ def test_a_line_that_cannot_be_followed_ends_nothing(line):
     [
         ("Attention per layer: 4 × 4096 × 4096 = 67,108,864", "llama-3-8b",
          "attention of one layer has 41,943,040: keys and values are counted as wide as queries, and have fewer heads"),
-        ("Attention per layer: 4 × 18432² = 1,358,954,496", "palm-540b", "attention of one layer has 462,422,016"),
+        ("Attention per layer: 4 × 18432² = 1,358,954,496", "palm-540b",
+         "attention of one layer has 462,422,016: 4 × 18,432² is counted, but the query heads together are 12,288 wide"),
+        ("W_k per layer: 4096 × 4096 = 16,777,216", "llama-3-8b",
+         "key projection of one layer has 4,194,304: keys and values are counted as wide as queries, and have fewer heads"),
         ("MLP per layer: 2 × 4096 × 11008 = 90,177,536", "llama-2-7b",
          "MLP of one layer has 135,266,304: two matrices are counted, and there are three (gate, up, down)"),
         ("Attention of all layers: 4 × 4096 × 4096 = 67,108,864", "llama-2-7b",

@@ -15,6 +15,7 @@ from tallystick.answers.check.terms import Term
 
 ROLES = frozenset({"token", "position", "head", "attention", "mlp", "experts", "router", "norm"})
 VOCABULARY = frozenset({"token", "head"})
+PROJECTIONS = frozenset({"q", "k", "v", "o"})
 LEAST_SHARE = 100  # a part is known by its size if the total is rounded by less than this share of it
 DOUBTFUL = frozenset({"another size", "not in the model"})  # causes that a part may have by mistake
 NEAR = 10  # a term that misses a part by less than 1/10 of it means that part
@@ -127,10 +128,15 @@ def _terms(terms: Sequence[Term], quantities: Quantities) -> list[Term]:
 
 
 def _candidates(term: Term, quantities: Quantities) -> list[Quantity]:
+    """Return the quantities that a term may count, by its number and labels.
+
+    If the labels name one projection, no other one is meant: "W_v" as large as the model's W_q.
+    """
     found = [quantity for quantity in quantities.of(term.value, term.spread) if not quantity.one_layer]
     about = nearest_tags(term.labels)
-    agree = [quantity for quantity in found if not about or about & quantity.tags]
-    return agree or found
+    if len(projections := about & PROJECTIONS) == 1 and quantities.has(projections):
+        found = [quantity for quantity in found if not quantity.component & PROJECTIONS - projections]
+    return [quantity for quantity in found if not about or about & quantity.tags] or found
 
 
 def _tied(term: Term, quantities: Quantities) -> Quantity | None:

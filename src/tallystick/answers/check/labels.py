@@ -99,6 +99,7 @@ _SEAM = re.compile(
 )
 _TOKENS = re.compile(r"\b(tok(en)?s?|word|vocab\w*|wte|V)\b(?!.?type)|词|詞|単語|토큰", re.IGNORECASE)
 
+_VALUE = re.compile(r"\bw[_ ]?v\b|\bv[_ ]?proj|\bvalues?\b", re.IGNORECASE)
 _VOCABULARY = re.compile(r"\b(?:tok|vocab|wte|word|emb)|词|詞|単語|토큰", re.IGNORECASE)
 
 
@@ -114,8 +115,8 @@ def tags_of(label: str) -> frozenset[str]:
     found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)}
     if {"q", "k", "v"} <= found or "qkv" in found:
         found = found - {"q", "k", "v"} | {"qkv"}
-    if "qkv" in found and not _VOCABULARY.search(label):
-        found.discard("token")  # the V of "Q, K, V" is not the vocabulary
+    if ("qkv" in found or _VALUE.search(label)) and not _VOCABULARY.search(label):
+        found.discard("token")  # the V of "Q, K, V" and "W_v" is not the vocabulary
     if {"qkv", "o"} <= found:
         found = found - {"qkv", "o"} | {"attention"}
     if {"up", "down"} <= found:

@@ -51,7 +51,7 @@ def misfit(label: str, number: Fraction, quantities: Quantities) -> Misfit | Non
         return None
     why = _why(meant, number, quantities)
     off = abs(number - meant.parameters) > _LITTLE * meant.parameters
-    part = any(not other.component or other.component & meant.component for other in quantities.of(number))
+    part = any(not other.component or other.atoms & meant.atoms for other in quantities.of(number))
     if why or (off and not part and _nothing_else(label)):
         return Misfit(meant.what, meant.parameters, why)
     return None
@@ -75,20 +75,36 @@ def _why(meant: Quantity, number: Fraction, quantities: Quantities) -> str:
         return "two matrices are counted, and there are three (gate, up, down)"
     if "mlp" in meant.tags and abs(2 * number - 3 * meant.parameters) <= _LITTLE * meant.parameters:
         return "three matrices are counted, and there are two (up, down)"
-    full = 4 * _largest_projection(meant, quantities)
-    if "attention" in meant.tags and full > meant.parameters and abs(number - full) <= _LITTLE * full:
+    if "attention" in meant.tags:
+        return _attention(meant, number, quantities)
+    return ""
+
+
+def _attention(meant: Quantity, number: Fraction, quantities: Quantities) -> str:
+    """Return why a number is not attention's: its heads are fewer, or do not span the width."""
+    query, one = (_largest("q", quantities, one_layer=layer) for layer in (meant.one_layer, True))
+    if query is None:
+        return ""
+    matrices = len(meant.component & {"q", "k", "v", "o"}) or 4
+
+    def is_of(size: int) -> bool:
+        return size > meant.parameters and abs(number - size) <= _LITTLE * size
+
+    if is_of(matrices * query.parameters):
         return "keys and values are counted as wide as queries, and have fewer heads"
+    tables = {size for table in quantities.whole if table.component == {"token"} for size in table.factors}
+    width = next((size for size in (one or query).factors if size in tables), 0)
+    inner = next((size for size in (one or query).factors if size != width), width)
+    if inner != width and is_of(matrices * query.parameters * width // inner):
+        counted = f"{matrices} × {width:,}²" if matrices > 1 else f"{width:,}²"
+        return f"{counted} is counted, but the query heads together are {inner:,} wide"
     return ""
 
 
 _LITTLE = Fraction(1, 100)  # share of biases and norms, which may be counted or not
 
 
-def _largest_projection(attention: Quantity, quantities: Quantities) -> int:
-    """Return the parameters of the query projection, over the same number of layers."""
-    sizes = (
-        other.parameters
-        for other in quantities.all
-        if other.component == {"attention", "q"} and other.one_layer == attention.one_layer
-    )
-    return max(sizes, default=0)
+def _largest(tag: str, quantities: Quantities, *, one_layer: bool) -> Quantity | None:
+    """Return a projection of attention with its bias, of one layer or of all."""
+    found = (one for one in quantities.all if one.component == {"attention", tag} and one.one_layer == one_layer)
+    return max(found, key=lambda quantity: quantity.parameters, default=None)

@@ -135,6 +135,10 @@ class Quantities:
             return self.whole_model(exactly(self.total))
         return next((one for one in self.all if one.tags == {"block", "one"} and one.one_layer), None)
 
+    def has(self, component: frozenset[str]) -> bool:
+        """Return whether the model has a part with these tags."""
+        return any(component <= quantity.component for quantity in self.whole)
+
     def labelled(self, labels: Sequence[str]) -> list[Quantity]:
         """Return the quantities over all layers that the labels name, whatever their number."""
         wanted = next((tags for label in labels if (tags := tags_of(label) - KINDS)), None)
@@ -156,11 +160,16 @@ class Quantities:
         layers = {True} if "one" in about else {False} if "all" in about else {True, False}
         found = [
             quantity
-            for quantity in self._by_tags.get(about - KINDS, [])
+            for quantity in self._named(about - KINDS)
             if quantity.tags & {"bias", "scale", "shift"} == kinds and quantity.one_layer in layers
         ]
         largest = {quantity.one_layer: quantity for quantity in sorted(found, key=lambda found: found.parameters)}
         return min(largest.values(), key=lambda quantity: abs(log(quantity.parameters) - log(number)), default=None)
+
+    def _named(self, component: frozenset[str]) -> list[Quantity]:
+        """Return the quantities of a component; a key is the attention's."""
+        inside = [found for module in MODULES if (found := self._by_tags.get(component | {module}))]
+        return self._by_tags.get(component) or (inside[0] if len(inside) == 1 else [])
 
 
 def _tied(ledger: Ledger) -> list[Quantity]:
