@@ -187,10 +187,39 @@ def _internlm2(  # the keys of its configuration_internlm2.py
     return model
 
 
+def _qwen(  # the keys of Qwen-7B's configuration_qwen.py
+    vocab_size: int = 151936,
+    hidden_size: int = 4096,
+    num_hidden_layers: int = 32,
+    num_attention_heads: int = 32,
+    kv_channels: int = 128,
+    intermediate_size: int = 22016,
+    no_bias: bool = True,
+    tie_word_embeddings: bool = False,
+    **_: Any,
+) -> nn.Module:
+    d, half, projection, bias = hidden_size, intermediate_size // 2, kv_channels * num_attention_heads, not no_bias
+
+    def block() -> nn.Module:
+        c_attn, c_proj = nn.Linear(d, 3 * projection), nn.Linear(d, projection, bias=bias)
+        attn = nn.ModuleDict({"c_attn": c_attn, "c_proj": c_proj})
+        sides = {"w1": (d, half), "w2": (d, half), "c_proj": (half, d)}
+        mlp = nn.ModuleDict({name: nn.Linear(*shape, bias=bias) for name, shape in sides.items()})
+        return nn.ModuleDict({"ln_1": Scale(d, "weight"), "attn": attn, "ln_2": Scale(d, "weight"), "mlp": mlp})
+
+    blocks = nn.ModuleList(block() for _ in range(num_hidden_layers))
+    transformer = nn.ModuleDict({"wte": nn.Embedding(vocab_size, d), "h": blocks, "ln_f": Scale(d, "weight")})
+    model = nn.ModuleDict({"transformer": transformer, "lm_head": nn.Linear(d, vocab_size, bias=False)})
+    if tie_word_embeddings:
+        model["lm_head"].weight = transformer["wte"].weight
+    return model
+
+
 SKELETONS: dict[str, Callable[..., nn.Module]] = {
     "book_gpt": _book_gpt,
     "book_llama": _book_llama,
     "exaone": _exaone,
     "internlm2": _internlm2,
     "nanogpt": _nanogpt,
+    "qwen": _qwen,
 }

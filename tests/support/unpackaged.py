@@ -113,6 +113,22 @@ def exaone(draw: DrawFn) -> Config:
     )
 
 
+@st.composite
+def qwen(draw: DrawFn) -> Config:
+    """Heads whose size is stated, whatever the width; an MLP whose stated width may be odd."""
+    return config(
+        "qwen",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=draw(st.integers(1, 40)),
+        intermediate_size=draw(sometimes(st.integers(2, 40))),
+        num_hidden_layers=draw(LAYERS),
+        num_attention_heads=draw(HEADS),
+        kv_channels=draw(sometimes(HEAD)),
+        no_bias=draw(sometimes(FLAG)),
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
 BOOK_GPT = {
     "vocab_size": 50257, "context_length": 1024, "emb_dim": 768, "n_heads": 12, "n_layers": 12, "drop_rate": 0.1,
     "qkv_bias": False,
@@ -140,6 +156,13 @@ INTERNLM2_1_8B = {
 INTERNLM2_7B = {**INTERNLM2, "intermediate_size": 14_336}
 INTERNLM2_20B = {
     **INTERNLM2, "hidden_size": 6144, "intermediate_size": 16_384, "num_hidden_layers": 48, "num_attention_heads": 48,
+}  # fmt: skip
+SMALL = {
+    "vocab_size": 40, "hidden_size": 16, "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 4,
+}  # fmt: skip
+QWEN_72B = {
+    "vocab_size": 152_064, "hidden_size": 8192, "intermediate_size": 49_152, "num_hidden_layers": 80,
+    "num_attention_heads": 64,
 }  # fmt: skip
 
 # A line for each type.
@@ -184,6 +207,8 @@ UNPACKAGED: dict[str, Unpackaged] = {
         [(INTERNLM2_1_8B, 1_889_110_016), (INTERNLM2_7B, 7_737_708_544), (INTERNLM2_20B, 19_861_149_696)],
         llama_like("internlm2", head_dim=NO_KEY, **maybe_flags("bias")),
     ),
+    # Half of `total_size`, in bytes, in the checkpoints' indexes.
+    "qwen": Unpackaged({**SMALL, "kv_channels": 4}, [({}, 7_721_324_544), (QWEN_72B, 72_287_920_128)], qwen()),
 }
 
 # Of those that a skeleton is compared with.
