@@ -215,7 +215,36 @@ def _qwen(  # the keys of Qwen-7B's configuration_qwen.py
     return model
 
 
+def _baichuan(  # the keys of Baichuan2-13B's configuration_baichuan.py
+    vocab_size: int = 64000,
+    hidden_size: int = 5120,
+    intermediate_size: int = 13696,
+    num_hidden_layers: int = 40,
+    num_attention_heads: int = 40,
+    tie_word_embeddings: bool = False,
+    **_: Any,
+) -> nn.Module:
+    d, inner = hidden_size, intermediate_size
+    together = num_attention_heads * (d // num_attention_heads)
+
+    def layer() -> nn.Module:
+        attends = {"W_pack": nn.Linear(d, 3 * d, bias=False), "o_proj": nn.Linear(together, d, bias=False)}
+        sides = {"gate_proj": (d, inner), "down_proj": (inner, d), "up_proj": (d, inner)}
+        mlp = nn.ModuleDict({name: nn.Linear(*shape, bias=False) for name, shape in sides.items()})
+        norms = {name: Scale(d, "weight") for name in ("input_layernorm", "post_attention_layernorm")}
+        return nn.ModuleDict({"self_attn": nn.ModuleDict(attends), "mlp": mlp, **norms})
+
+    layers = nn.ModuleList(layer() for _ in range(num_hidden_layers))
+    body = nn.ModuleDict({"embed_tokens": nn.Embedding(vocab_size, d), "layers": layers, "norm": Scale(d, "weight")})
+    head = nn.Linear(d, vocab_size, bias=False)  # Baichuan 2's NormHead has the same one tensor
+    model = nn.ModuleDict({"model": body, "lm_head": head})
+    if tie_word_embeddings:
+        head.weight = body["embed_tokens"].weight
+    return model
+
+
 SKELETONS: dict[str, Callable[..., nn.Module]] = {
+    "baichuan": _baichuan,
     "book_gpt": _book_gpt,
     "book_llama": _book_llama,
     "exaone": _exaone,

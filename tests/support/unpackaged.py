@@ -129,6 +129,20 @@ def qwen(draw: DrawFn) -> Config:
     )
 
 
+@st.composite
+def baichuan(draw: DrawFn) -> Config:
+    heads = draw(HEADS)
+    return config(
+        "baichuan",
+        vocab_size=draw(sometimes(VOCABULARY)),
+        hidden_size=heads * draw(HEAD),
+        intermediate_size=draw(sometimes(INNER)),
+        num_hidden_layers=draw(LAYERS),
+        num_attention_heads=heads,
+        tie_word_embeddings=draw(sometimes(FLAG)),
+    )
+
+
 BOOK_GPT = {
     "vocab_size": 50257, "context_length": 1024, "emb_dim": 768, "n_heads": 12, "n_layers": 12, "drop_rate": 0.1,
     "qkv_bias": False,
@@ -163,6 +177,10 @@ SMALL = {
 QWEN_72B = {
     "vocab_size": 152_064, "hidden_size": 8192, "intermediate_size": 49_152, "num_hidden_layers": 80,
     "num_attention_heads": 64,
+}  # fmt: skip
+BAICHUAN_7B = {
+    "hidden_size": 4096, "intermediate_size": 11_008, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "max_position_embeddings": 4096,
 }  # fmt: skip
 
 # A line for each type.
@@ -209,6 +227,8 @@ UNPACKAGED: dict[str, Unpackaged] = {
     ),
     # Half of `total_size`, in bytes, in the checkpoints' indexes.
     "qwen": Unpackaged({**SMALL, "kv_channels": 4}, [({}, 7_721_324_544), (QWEN_72B, 72_287_920_128)], qwen()),
+    # Both stand in the table of Baichuan-13B's model card.
+    "baichuan": Unpackaged(SMALL, [(BAICHUAN_7B, 7_000_559_616), ({}, 13_264_901_120)], baichuan()),
 }
 
 # Of those that a skeleton is compared with.
