@@ -70,6 +70,8 @@ def test_a_skeleton_counts_at_once(root, counted, capsys):
     assert said[:2] == [f"wrote {ARCHITECTURES}/birch.py", f"wrote {UNPACKAGED}"]
     assert [line.strip()[:2] for line in said[2:]] == ["ne", "1.", "2.", "3."]
     assert "python -m pytest tests/architectures -k birch" in said[4]
+    assert "skeletons.py" in said[4]
+    assert "make measure architectures" in said[5]
 
 
 def test_a_config_gives_the_defaults(root, counted):
@@ -82,6 +84,16 @@ def test_a_config_gives_the_defaults(root, counted):
     text = (root / ARCHITECTURES / "birch.py").read_text()
     assert "Not read of its config: rope_theta=1000000.0, n_inner=null." in text
     assert "eos_token_id" not in text
+
+
+def test_a_config_may_have_other_names_of_keys(root, counted):
+    """EXAONE's depth is `num_layers`, and `num_hidden_layers` in most configs."""
+    (root / "config.json").write_text(json.dumps(CONFIG))
+    assert begin(root, "birch", "--like", "exaone", "--config", root / "config.json") == 0
+    total = tallystick.count({**CONFIG, "model_type": "exaone", "architectures": ["ExaoneForCausalLM"]}).total
+    assert counted(model_type="birch").total == total
+    [(values, _)] = runpy.run_path(str(root / UNPACKAGED))["UNPACKAGED"]["birch"].published
+    assert counted(model_type="birch", **values).total == total
 
 
 @pytest.mark.parametrize("like", ["granite", "gpt2", "falcon", "mixtral", "mamba2", "olmo_hybrid", "internlm2"])

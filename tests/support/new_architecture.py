@@ -26,7 +26,7 @@ from tallystick.errors import nearest
 Values = dict[str, Any]
 
 ARCHITECTURES, SUPPORT = Path("src/tallystick/architectures"), Path("tests/support")
-UNPACKAGED = SUPPORT / "unpackaged.py"
+UNPACKAGED, SKELETONS = SUPPORT / "unpackaged.py", SUPPORT / "skeletons.py"
 # Keys of any config.json that change no tensor.
 BOOKKEEPING = {
     "_name_or_path", "architectures", "auto_map", "model_type", "torch_dtype", "dtype", "transformers_version", "use_cache",
@@ -36,7 +36,7 @@ NEXT = """\
 next:
   1. {file}: replace keys, defaults and names by those of the published code; CONTRIBUTING.md says what each declaration buys
   2. {check}
-  3. {pages}
+  3. make measure architectures: tests/measured has its figures, docs/architectures.md lists it
 """
 
 
@@ -82,6 +82,7 @@ def begin(name: str, like: str, values: Values, *, packaged: bool, root: Path = 
         )
     family = architectures.find(like)
     assert family is not None
+    values = {family.aliases.get(key, key): value for key, value in values.items()}
     written = {file: skeleton((root / ARCHITECTURES / f"{like}.py").read_text(encoding="utf-8"), name, family, values)}
     if packaged:
         written |= [_with_family(root, name, like)]
@@ -248,10 +249,12 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         return 2
     check = f"python -m pytest tests/architectures -k {asked.name}"
     if not packaged:
-        check += f"; transformers lacks {asked.name}: give {UNPACKAGED} the count that is published"
-    pages = "make measure architectures" if packaged else "make architectures"
+        check += (
+            f"; transformers lacks {asked.name}: give {UNPACKAGED} the count that is published and what draws its"
+            f" configs, and {SKELETONS} its constructor"
+        )
     sys.stdout.write("".join(f"wrote {path}\n" for path in written))
-    sys.stdout.write(NEXT.format(file=written[0], check=check, pages=f"{pages}: docs/architectures.md lists it"))
+    sys.stdout.write(NEXT.format(file=written[0], check=check))
     return 0
 
 
