@@ -53,6 +53,12 @@ def test_a_type_of_the_users_own_is_built_where_it_was_added():
     assert truth.transformer.wte.weight.std() > 0  # its first values are drawn as ever
 
 
+def test_a_config_with_the_keys_of_params_json_is_of_its_model_type():
+    config = transformers.DistilBertConfig(n_layers=2)  # it has dim, n_layers and n_heads too
+    truth = transformers.DistilBertForMaskedLM(config)
+    assert tallystick.count(config.to_dict()).total == sum(parameter.numel() for parameter in truth.parameters())
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGXCPU])
 def test_a_process_that_was_ended_is_started_again(number: int):
     tallystick.count(MT5)

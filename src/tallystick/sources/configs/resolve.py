@@ -41,6 +41,7 @@ DIALECTS = (
 # Configs of other programs, recognised by distinctive keys, which `other_configs` translates.
 LITGPT, PARAMS = "litgpt", "params"  # model_config.yaml; Meta's and Mistral's params.json
 _OTHERS = ((LITGPT, {"mlp_class_name", "n_embd", "n_layer"}), (PARAMS, {"dim", "n_layers"}))
+_PARAMS_TYPES = (None, "transformer", "mamba")  # model types of Mistral's params.json; DistilBERT has its keys too
 
 
 class Resolved:
@@ -138,7 +139,8 @@ def resolve(values: Mapping[str, Any], overrides: Mapping[str, Any], source: str
 
 def other_kind(values: Mapping[str, Any]) -> str:
     """Return the other program whose keys a config has, `LITGPT` or `PARAMS`, or ""."""
-    return next((kind for kind, needed in _OTHERS if needed <= values.keys()), "")
+    kind = next((kind for kind, needed in _OTHERS if needed <= values.keys()), "")
+    return "" if kind == PARAMS and values.get("model_type") not in _PARAMS_TYPES else kind
 
 
 def model_type_of(values: Mapping[str, Any], source: str) -> str:
