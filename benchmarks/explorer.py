@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import shutil
 import subprocess
 import sys
 import threading
@@ -28,7 +27,10 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+from chromium import launched
 
 TARGETS_MS = {"first answer": 1500, "warm start": 1000, "change": 50}
 MODELS = ("gpt2", "llama-3-8b", "mixtral-8x7b", "deepseek-v3", "llama-3.1-405b")
@@ -61,16 +63,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--site", type=Path, default=Path("site"))
     options = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with launched() as browser:
         with _hosted(options.site) as home:
             _starts(browser, home)
             _starts(browser, home, slow=True)
             _changes(browser, home, options.runs, "in the browser")
         with _command() as home:
             _changes(browser, home, options.runs, "by a process")
-        browser.close()
 
 
 def _starts(browser: Browser, home: str, *, slow: bool = False) -> None:
