@@ -116,9 +116,7 @@ class Chains(Reading):
                 continue
             self._end(line, text, begin, end)
             begin = self._begin(line, text, segment[found[1] :], label)
-        if begin.sides and _TOTAL_BEHIND.match(text, end):  # "85M + 39M = 124M in total"
-            begin = begin._replace(label="total" if begin.goes_on else f"{begin.label} total")
-        self._end(line, text, begin, end)
+        self._end(line, text, begin.called(text, end), end)
         return True
 
     def _cut(self, line: Line, text: str, begin: _Beginning, end: int, unread: Sequence[Token]) -> _Beginning:
@@ -149,7 +147,8 @@ class Chains(Reading):
         words = begin.goes_on if summed else begin.label
         if begin.goes_on and len(begin.sides) == 1:
             words = f"+ {words.strip()}"
-        self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end))
+        inside = text.count("(", 0, begin.start) > text.count(")", 0, begin.start)
+        self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end), inside=inside)
 
     def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
         """Return the chain with one more side.
@@ -290,6 +289,16 @@ class _Beginning(NamedTuple):
     argument: bool = False
     # Label of the chain before, if the first side is added to it: "+ embeddings ≈ 0.26B ≈ 6.7B"
     goes_on: str = ""
+
+    def called(self, text: str, end: int) -> _Beginning:
+        """Return the chain that ends at `end`, labelled as a total by a word behind it.
+
+        Examples: "85M + 39M = 124M in total", "1.4B a layer, ~47B total".
+        """
+        if not (self.sides and _TOTAL_BEHIND.match(text, end)):
+            return self
+        words = "" if self.goes_on or self.label.rstrip().endswith(",") else self.label
+        return self._replace(label=f"{words} total".strip())
 
 
 def _clause(text: str, start: int, end: int) -> str:

@@ -40,6 +40,7 @@ _CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits of a large number
 # "n_embd, n_layer = 768, 12" of code
 _SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
+_SCOPE = re.compile(r"\s*(?:across|over|for|of)\b", re.IGNORECASE)  # "~47B total across 32 layers"
 _IN = re.compile(r"(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?\s+(?:in|au|en|no)\s*$", re.IGNORECASE)
 _MODEL = re.compile(r"^[A-Z].*[\dA-Z-]|-")  # GPT-2, BERT-base, LLaMA
 _OF_MODEL = re.compile(r"-|mod[eè]l|модел|模型|モデル|모델|版", re.IGNORECASE)  # "the 124M model"
@@ -181,11 +182,13 @@ class _Reader(Values):
                     continue
                 pieces = self._tokens(clause[word.end() :])
                 # "54,525,952 total", "124 million parameters in total"
-                numbers = said_in(pieces) or said_in(self._tokens(_IN.sub("", clause[: word.start()]))[-1:])
+                # "~47B total across 32 layers" has only a count behind the word.
+                behind = [one for one in said_in(pieces) if one.value >= LEAST_SUM]
+                numbers = behind or said_in(self._tokens(_IN.sub("", clause[: word.start()]))[-1:])
                 if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
                     earlier = self._tokens(before)
                     own = _adds_up(earlier, numbers[0]) or _states(earlier)
-                    about = "" if own else before
+                    about = "" if own or _SCOPE.match(clause, word.end()) else before
                     self._add(line, f"{about} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
 
     def _sentences(self, line: Line) -> None:

@@ -50,7 +50,9 @@ class Reading:
         if self.unread[-1:] != [missed]:
             self.unread.append(missed)
 
-    def _add(self, line: Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "") -> None:
+    def _add(
+        self, line: Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "", inside: bool = False
+    ) -> None:
         if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
             return
         first = sides[0].expression
@@ -67,6 +69,7 @@ class Reading:
             tuple(sides),
             clause or line.plain,
             self.section,
+            inside and bool(self.statements) and self.statements[-1].line == line.first,
         )
         self.statements.append(statement)
         if name:

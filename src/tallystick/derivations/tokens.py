@@ -35,7 +35,10 @@ _SUFFIX = re.compile(
 # 约等于110M: in scripts without blanks a number begins at its first digit
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=\d)|\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
 _HYPHENED = re.compile(r"(?:[-/][^\W_]\w*)+")
-_HEXADECIMAL = re.compile(r"0[xX][0-9A-Fa-f]+(?![\d.,×*])")  # an address or a size in a log
+_NO_NUMBER = re.compile(
+    r"0[xX][0-9A-Fa-f]+(?![\d.,×*])"  # an address or a size in a log
+    r"|(?:19|20)\d\d([-/])(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?![\w-])"  # 2026-04-22
+)
 _TIMES = re.compile(r"[xX](?=\s*[\d(\[{]|\s+\w)")
 _NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
 _RELATION = re.compile(r"[:=]?=|≈|~=?")
@@ -44,7 +47,7 @@ _MYRIADS = "万萬만亿億억兆조"  # in ascending order
 _OPERATORS = {"**": "^", "//": "/"}
 _IN_BYTES = re.compile(r"[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "4 B = 93.8 MB"
 _ARE_BYTES = re.compile(r"\s*B\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "8320 B ≈ 8 KB"
-_SCALE_BEHIND = re.compile(r"[KMBT](?![\w(^])")  # "(1.77 + 0.59)M"
+_SCALE_BEHIND = re.compile(r"[KMGBT](?![\w(^])")  # "(1.77 + 0.59)M"
 _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 
 # Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
@@ -97,7 +100,7 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
         if line[position].isspace():
             position += 1
             continue
-        if line[position] == "0" and (match := _HEXADECIMAL.match(line, position)):
+        if line[position] in "012" and (match := _NO_NUMBER.match(line, position)):
             found.append(Token("stop", match[0], position, match.end()))
         elif match := _NUMBER[dots].match(line, position):
             number = _number(line, match, known, dots=dots)

@@ -23,6 +23,7 @@ _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _CELLS = re.compile(r"\s{2,}")
 _SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
+_REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
@@ -131,7 +132,7 @@ class Values(Chains):
         read = self.statements[before:]
         place = cells.index(label) if label else 0
         if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
-            wholes[place] = self._in_label(label, read)
+            wholes[place] = self._in_label(label, read) or self._ends_label(label, numbered)
         if all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
             self._add_row(line, label, cells, wholes)
 
@@ -150,6 +151,21 @@ class Values(Chains):
             return self._whole(f"{several[1]} + {several[2]}")
         inside = _IN_LABEL.search(label)
         return self._whole(inside[1]) if inside else None  # "| Words (30522 × 768) | 23.4M |"
+
+    def _ends_label(self, label: str, numbers: Sequence[Number]) -> Expression | None:
+        """Return the arithmetic at the end of a row's label if it equals a number of the row.
+
+        Example: "| wte 50304 × 768 (shared with lm_head) | 38,633,472 |".
+        """
+        found = suffix(self._tokens(_REMARK.sub("", label)), self.known) if numbers else None
+        if found is None or not isinstance(found[0], Operation):
+            return None
+        try:
+            value = evaluate(found[0], {})
+        except Undefined:  # it holds variables
+            return None
+        stated = (alone(number, loose=True) for number in numbers)
+        return found[0] if any(one is not None and value.meets(one) for one in stated) else None
 
     def _add_row(self, line: Line, label: str, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
         """Add the statements of a row: its product and value, perhaps also all layers' product."""

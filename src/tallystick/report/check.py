@@ -7,6 +7,7 @@ from rich.text import Text
 
 from tallystick.answers.check.check import Check
 from tallystick.answers.check.claims import Equation
+from tallystick.answers.reconcile.conventions import listed
 from tallystick.report.derivation.margin import show_lines
 from tallystick.report.derivation.marks import correction, shown, written
 from tallystick.report.tables.cells import Column, Table
@@ -60,6 +61,11 @@ def _sentence(answer: Check) -> str:
         said = f"all {count} equations are right" if count > 1 else "its equation is right"
     else:
         said = "it has no equation to judge"
+    if answer.several_totals:
+        lines = listed([str(line) for line in answer.several_totals])
+        return (
+            f"{said}; its totals on lines {lines} are of different models: give each part of the text its own --against"
+        )
     if answer.against is None:
         return said
     if answer.total_claimed is None or answer.total_true is None:

@@ -142,3 +142,10 @@ def test_keys_and_values_sized_as_queries_are_another_size():
         "norms": (65 * 4096, "left out"),
     }
     assert unexplained == 0
+
+
+def test_a_number_with_many_zeros_is_not_called_rounded_by_a_fifth():
+    sizes = {"model_type": "gpt2", "n_layer": 24, "n_positions": 8192}
+    answer = tallystick.check("Total parameters: 200,000,000\nTokens: 50,257 × 768 = 38.6M\n", against=sizes)
+    assert (answer.omissions, answer.rounding) == ((), 0)
+    assert answer.unexplained == answer.total_true - 200_000_000

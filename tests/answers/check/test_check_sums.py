@@ -125,3 +125,45 @@ def test_a_remark_with_sizes_leaves_a_row_its_number():
         "| body | 991,616 | three layers |\n| head | 200,460 | as act_dim=12 |\n| **Total** | **2,131,706** | |\n"
     )
     assert [equation.should_be for equation in tallystick.check(text).equations] == [1_231_706]
+
+
+def test_two_numbers_with_the_same_last_digits_are_one_column_added_wrongly():
+    column = "Embedding:   131,072,000\n32 × Layers: 5,670,961,152\nFinal norm:         4,096\nLM head:      131,072,000 (untied)\n"
+    for total, right in (
+        ("~6,738,109,248  ≈ 6.74B", False),
+        ("~5,933,109,248  ≈ 5.93B", True),
+        ("6,738,415,616", True),
+    ):
+        answer = tallystick.check(
+            f"Sizes: 2 × 3 = 6\n\n# Total\n\n{column}-----------------\nTotal:  {total} parameters\n"
+        )
+        assert [one.should_be for one in answer.equations if not one.correct] == ([] if right else [5_933_109_248])
+
+
+def test_a_size_in_parentheses_is_no_addend():
+    text = (
+        "W_Q: (4096 × 4096) = 16,777,216\nW_K: (4096 × 1024) = 4,194,304 (GQA: 8 KV heads × 128 = 1024)\n"
+        "W_V: (4096 × 1024) = 4,194,304\nW_O: (4096 × 4096) = 16,777,216\nTotal attention per layer: 41,943,040\n"
+    )
+    answer = tallystick.check(text)
+    assert [(one.line, one.left, one.correct) for one in answer.equations][-1] == (5, 41_943_040, True)
+
+
+def test_the_end_of_a_rows_label_computes_its_number():
+    rows = (
+        "| `wte` 50304 × 768 (shared with `lm_head`) | 38,633,472 |\n"
+        "| per block: `ln_1` 1,536 + `c_attn` 1,771,776 + attn `c_proj` 590,592 | 2,363,904 |\n"
+        "| layers 3 × 7 of 12 | 99,999 |\n"
+    )
+    answer = tallystick.check(rows)
+    assert [(one.line, one.right, one.correct) for one in answer.equations] == [
+        (1, 38_633_472, True),
+        (2, 2_363_904, True),
+    ]
+
+
+def test_the_lines_of_a_drawn_box_are_read():
+    box = "┌─────┐\n│ Tokens  50,257 × 768 = 38.6M │\n│ Positions  1,024 × 768 = 0.8M │\n└─────┘\nTOTAL ≈ 39.4M\n"
+    answer = tallystick.check(box)
+    assert [(one.line, one.plain[0]) for one in answer.equations] == [(2, "T"), (3, "P"), (5, "T")]
+    assert answer.total_claimed == 39_400_000

@@ -285,6 +285,22 @@ TOTALS = {
         "| Total trained | ≈ 38,671,000 |\n",
         None, 7, 38_671_000,
     ),
+    "the bytes of a sum": (
+        "Body: 23,835,648 + 42,527,232 = 66,362,880\nHead: 600,000\nWhole model: 66,962,880\n\n"
+        "Memory in float32: `66,962,880 x 4 = 267.9 MB`\n", None, 3, 66_962_880,
+    ),
+    "a total among layers": (
+        "Expert: 3 × 4096 × 14336 = 176,160,768\n# 8 experts = 1,409,286,144 a layer (~1.4B per layer, ~47B total across 32 layers)\n",
+        "mixtral-8x7b", 2, 47_000_000_000,
+    ),
+    "an encoder's total": ("Attention: 4 × 512² = 1,048,576\nEncoder total: 1,048,576 × 6 = 6,291,456\n", None, None, None),
+    "attention alone": (
+        "| W_Q | 512 × 512 = 262,144 |\n| W_K | 512 × 512 = 262,144 |\n| W^O | 512 × 512 = 262,144 |\n"
+        "| Total | 262,144 + 262,144 + 262,144 = 786,432 |\n", None, None, None,
+    ),
+    "one layer of experts": (
+        "모든 Expert: 256 × 12.6M = 3,225.6M ≈ 3.2B\n한 MoE 레이어의 전체 파라미터 ≈ 3.2B + 12.6M ≈ 3.2B\n", None, None, None,
+    ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 
@@ -326,3 +342,27 @@ def test_a_lone_total_of_few_digits_says_of_no_part_that_it_is_left_out():
     answer = tallystick.check("Total: 6.6B\n", against="llama-2-7b")
     assert not answer.omissions
     assert answer.unexplained
+
+
+def test_totals_of_several_models_are_named_and_none_is_taken():
+    text = (
+        "Two models:\n\nTotal ~ 80 x (4 x 8192 x 8192 + 3 x 8192 x 28672) + 32000 x 8192 ~ 78B\n\nand this:\n\n"
+        "Total ~ 40 x (4 x 5120 x 5120 + 3 x 5120 x 13824) + 32000 x 5120 ~ 12.85B\n"
+    )
+    answer = tallystick.check(text)
+    assert (answer.total_claimed, answer.several_totals) == (None, (3, 7))
+    assert answer.to_dict()["several_totals"] == [3, 7]
+    assert "its totals on lines 3 and 7 are of different models" in str(answer)
+    with_model = tallystick.check(text, against="llama-2-70b")
+    assert (with_model.total_line, with_model.several_totals) == (3, ())
+
+
+def test_a_total_with_and_without_its_head_is_of_one_model():
+    text = "Total: 85,054,464 + 39,385,344 = 124,439,808\nTotal untied: 124,439,808 + 38,597,376 = 163,037,184\n"
+    assert tallystick.check(text).several_totals == ()
+
+
+def test_a_variable_that_is_a_count_is_named():
+    text = "2 × 3 = 6\nnorms = 266,240\nTOTAL = 46,702,792,704\nhidden = 4096\n"
+    answer = tallystick.check(text, against="mixtral-8x7b")
+    assert {one.line: one.matches for one in answer.equations} == {1: None, 2: "norms", 3: "the whole model"}

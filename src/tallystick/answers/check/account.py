@@ -17,6 +17,7 @@ from tallystick.answers.reconcile.conventions import listed
 from tallystick.answers.reconcile.reconcile import Step, reconcile
 from tallystick.core.ledger import Ledger
 
+MOST_ROUNDED = Fraction(1, 20)  # of a total, for zeros that are not all counted: 200,000,000
 NEARER = 10  # times, for the result of an equation whose sides differ
 _VOCABULARY = ("token_embedding", "head")
 _WITHOUT = "without "
@@ -57,6 +58,8 @@ def account_of(claim: Claim | None, judge: Judge, ledger: Ledger | None) -> Acco
     off = ledger.total - claim.stated - arithmetic
     steps = _steps(claim.stated + arithmetic, ledger, judge)
     missing = _missing(claim, judge.quantities)
+    if steps is not None and abs(off - _sum(tuple(map(_counted, steps)))) > MOST_ROUNDED * claim.stated:
+        steps = None
     if missing is None or any(one.cause in DOUBTFUL for one in missing):
         within = claim.written.low <= ledger.total <= claim.written.high
         if within or (steps is not None and all(step.convention in _ROUNDED for step in steps)):

@@ -45,6 +45,7 @@ class Check(Displayed):
     unexplained: int | float = 0
     unread: tuple[Unread, ...] = ()
     convention: str | None = None  # convention under which the corrected total is the model's
+    several_totals: tuple[int, ...] = ()  # lines of totals of different models, if there is no single one
     lines: tuple[str, ...] = field(default=(), repr=False)  # of the text, as written; not in the JSON
 
     @property
@@ -70,6 +71,7 @@ class Check(Displayed):
             "unexplained": self.unexplained,
             "unread": [unread._asdict() for unread in self.unread],
             "convention": self.convention,
+            "several_totals": list(self.several_totals),
         }
 
 
@@ -114,7 +116,7 @@ def nearest(answers: Sequence[Check]) -> Check:
 
 def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     """Return the verdict on the whole derivation, given its judged equations."""
-    place = whole(judge)
+    place, several = whole(judge)
     claim = None if place is None else judge.claims[place]
     account = account_of(claim, judge, ledger)
     return Check(
@@ -130,5 +132,6 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
         unexplained=as_number(account.unexplained),
         unread=tuple(sorted(judge.unread)),
         convention=account.convention,
+        several_totals=tuple(judge.derivation.statements[one].line for one in several),
         lines=judge.derivation.lines,
     )

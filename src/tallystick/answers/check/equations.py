@@ -10,6 +10,7 @@ from itertools import pairwise
 from tallystick.answers.check.addends import Addends
 from tallystick.answers.check.branches import closed, depth_of
 from tallystick.answers.check.claims import (
+    LEAST_COUNT,
     Claim,
     Equation,
     as_number,
@@ -20,7 +21,7 @@ from tallystick.answers.check.claims import (
     measures,
 )
 from tallystick.answers.check.doubts import Doubts
-from tallystick.answers.check.implied import TIMES_LABEL, Implied, Sum, begins_line, is_only
+from tallystick.answers.check.implied import LEAST_PAIR, TIMES_LABEL, Implied, Sum, begins_line, is_only
 from tallystick.answers.check.labels import layers_of, tags_of
 from tallystick.answers.check.mistyped import is_mistyped
 from tallystick.answers.check.model.misfit import misfit
@@ -124,7 +125,9 @@ class Judge:
         commented = isinstance(sides[-1].expression, Operation)  # "attention = 150,994,944 (17.6%)"
         claim.defines = bool(statement.name) and claim.expression is None and not commented
         claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
-        claim.adds, claim.kind = not claim.defines and claim.stated.denominator == 1, self.so_far.kind
+        size = statement.aside and claim.stated < LEAST_PAIR  # "(GQA: 8 heads × 128 = 1024)"
+        claim.adds = not claim.defines and claim.stated.denominator == 1 and not size
+        claim.kind = self.so_far.kind
         self.claims.append(claim)
         claim.term = self._term(claim, statement)
         self.references.use_small(claim)
@@ -137,7 +140,7 @@ class Judge:
             for number, (left, right, agree) in enumerate(pairs):
                 one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
                 self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
-            self._imply(statement, claim, judged=not pairs)
+            self._imply(statement, claim, judged=claim.expression is None)
         if not pairs and not self._is_judged(statement):
             self._alone(statement, claim)
         if statement.name:
@@ -337,7 +340,7 @@ class Judge:
         """Record a lone labelled number as right if the model has that number for the label."""
         if (
             self.quantities is None
-            or claim.defines
+            or (claim.defines and claim.stated < LEAST_COUNT)
             or measures(statement)
             or counts_no_parameters(statement, claim.stated)
         ):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tallystick.answers.check.addends import MOST_SUMMED, Addends
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.labels import KINDS, tags_of
-from tallystick.answers.check.mistyped import LEAST_OFF, is_mistyped, is_typed_for
+from tallystick.answers.check.mistyped import LEAST_OFF, ends_alike, is_mistyped, is_typed_for
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
 from tallystick.core.budget import current
@@ -92,7 +92,7 @@ class Implied:
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
-        if judged and not (fits or wrong or rounds) and (column := self._column(statement)):
+        if judged and not (fits or wrong or rounds) and (column := self._column(statement, claim)):
             above, sums = column, self.so_far.sum(column)
             fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
@@ -173,7 +173,7 @@ class Implied:
                 break
         return None
 
-    def _column(self, statement: Statement) -> list[int]:
+    def _column(self, statement: Statement, claim: Claim) -> list[int]:
         """Return the addends above a drawn line, or the rows of the statement's table.
 
         The list is empty if one of their numbers was not read.
@@ -205,6 +205,7 @@ class Implied:
         margins = {_margin(lines[row - 1]) for row in rows}
         even = len(rows) == len(found) and (table or len(margins) == 1)  # no sub-items of an addend, no second column
         sure = computed > 1 or _are_all(lines[row - 1] for row in rows)
+        sure = sure or ends_alike(claim.stated, self.so_far.sum(found).exact)
         return found[::-1] if even and len(found) >= LEAST_ADDENDS and sure and not missed else []
 
     def _is_off(self, places: Sequence[int], claim: Claim) -> bool:
@@ -212,7 +213,7 @@ class Implied:
         sums = self.so_far.sum(places)
         spread = sums.high - sums.low + claim.written.high - claim.written.low
         away = abs(sums.exact - claim.stated)
-        off = spread < away <= claim.stated / NEAR_SUM
+        off = spread < away and (away <= claim.stated / NEAR_SUM or ends_alike(claim.stated, sums.exact))
         return off and not self._leaves_out(places, claim) and not self._goes_on_right(places, claim)
 
     def _goes_on_right(self, places: Sequence[int], claim: Claim) -> bool:

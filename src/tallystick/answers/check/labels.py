@@ -64,7 +64,8 @@ _ABROAD = tuple(
         ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн"),
         ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
         ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|сло[йеяию]|\bблок"),
-        ("one", r"每层|每層|单层|一层|每个|各层|層あたり|一層|1層|層ごと|레이어당|층당|레이어 하나|한 층|(?:je|pro|einer?) schicht|(?:par|une) couche|(?:por|una|cada) capa|(?:на|один|каждый|каждом) сло"),
+        ("one", r"每层|每層|单层|一层|每个|各层|層あたり|一層|1層|層ごと|레이어당|층당|블록당|레이어 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个|一個|單個|1つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)"
+            r"|(?:je|pro|einer?|einem|jeder|jede) (?:[\w-]+[- ])?(?:schicht|block)|(?:par|une?|chaque) (?:couche|bloc)|(?:por|una?|cada) (?:capa|bloque)|(?:por|uma?|cada) (?:camada|bloco)|(?:на|один|одном|каждый|каждом) (?:сло|блок)"),
         ("all", r"全部层|所有层|总层|全層|全レイヤー|전체 레이어|모든 레이어|alle schichten|toutes les couches|todas las capas|все сло"),
     )
 )  # fmt: skip
@@ -110,7 +111,7 @@ def tags_of(label: str) -> frozenset[str]:
     Args:
         label: text in any of the supported languages.
     """
-    label = _WITH.sub(" ", _WITHOUT.sub(" ", label))
+    label = _WITH.sub(" ", _WITHOUT.sub(" ", label.replace("^", "_")))  # W^O is W_O
     label = f"{label} {_SEAM.sub(' ', label.replace('_', ' '))}"
     found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)}
     if {"q", "k", "v"} <= found or "qkv" in found:

@@ -12,6 +12,7 @@ from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.derivations.arithmetic import Number, Value
 
 LEAST_TYPED = 3  # digits of a rounded total that is a sum with one digit mistyped
+LEAST_TAIL = 5  # digits at the end of two numbers that are equal by chance once in 100,000
 LEAST_EXACT = 6  # the same of an exact number, whatever it is called
 LEAST_TOTAL = 5  # the same of an exact total
 LEAST_SWAPPED = Fraction(1, 100)  # like LEAST_OFF: two digits are swapped by chance less often
@@ -60,6 +61,16 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
 def _in_units(value: Fraction, unit: Fraction) -> int:
     """Return a value in units of a number's last digit, rounded."""
     return value.numerator if unit == value.denominator == 1 else round(value / unit)
+
+
+def ends_alike(stated: Fraction, meant: Fraction) -> bool:
+    """Return whether two whole numbers have their last digits in common, as two sums of one column.
+
+    Example: 6,738,109,248 for 5,933,109,248, whose millions are added wrongly.
+    """
+    written, right = str(stated), str(meant)
+    tail = written[-LEAST_TAIL:]
+    return written != right and len(tail) == LEAST_TAIL and right.endswith(tail) and "000" not in tail
 
 
 def has_slip(stated: Value, meant: Value) -> bool:

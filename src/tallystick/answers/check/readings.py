@@ -28,11 +28,14 @@ SCALED = (10**6, 10**9, 10**3, 10**12)  # units that numbers may omit, millions 
 LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are about equal
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
+ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
 MOST_CUT = Fraction(1, 20)  # of a number that its digits may leave out without a sign
 
 FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
+ROUND = min(SCALED)  # a number that it does not divide is written to the last digit
+WRITTEN = (*SCALED, 10**4, 10**8)  # units with a letter, or with 万 and 亿
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
@@ -223,6 +226,9 @@ class Readings:
         sides = (left.expression, right.expression)
         if isinstance(sides[0], Number) or not any(one.is_decimal for side in sides for one in _numbers(side)):
             return ""
+        one, other = (self.value(side.expression, asides).exact for side in (left, right))
+        if right.loose and abs(one - other) <= ABOUT * abs(one):
+            return "is about right, as its sign says"  # "2^16 × 1.999 ≈ 131072"
         computed = self.value(left.expression, asides, loose=True)
         number = alone(right.expression, loose=right.loose) or self.value(right.expression, asides, loose=True)
         if computed.meets(number):
@@ -257,6 +263,9 @@ class Readings:
 
 def _is_cut(left: Expression, right: Expression, first: Value, second: Value, *, loose: bool) -> bool:
     """Return whether the right side is the left one, roughly rounded or cut."""
+    number = second.exact.numerator if first.exact.denominator == second.exact.denominator == 1 else 0
+    if number % ROUND and not loose and isinstance(right, Number) and not right.rounded:
+        return False  # two whole numbers, both written to the last digit: much faster
     apart = abs(first.exact - second.exact)
     near = apart <= LITTLE * abs(first.exact)
     about = loose and isinstance(left, Number) and isinstance(right, Operation)
@@ -276,7 +285,7 @@ def _to_zeros(side: Expression) -> Value | None:
 
     "800K" may be 802,816, and "860,000" 860,160; "38.0M" is written to its last digit.
     """
-    if not isinstance(side, Number) or (side.rounded and side.unit not in SCALED):
+    if not isinstance(side, Number) or (side.rounded and side.unit not in WRITTEN):
         return None
     if side.rounded:
         return alone(side, loose=True)
@@ -314,6 +323,8 @@ def _with(side: Side, expression: Expression) -> Side:
 def _in_unit(side: Side, unit: int) -> Expression:
     """Return a number in its unit: 14 for "2 × 7 × 2^30 / 2^30 = 14 GiB", 48 for "48 B"."""
     number = side.expression
+    if isinstance(number, Operation) and number.symbols[-1] == "/":  # "8,508,230,400 / 1024 KB"
+        return number._replace(parts=(*number.parts[:-1], _in_unit(_with(side, number.parts[-1]), unit)))
     if not isinstance(number, Number) or not number.rounded or (side.unit not in MEASURED and unit != BILLION):
         return number
     return Number(number.value / unit, number.unit / unit)

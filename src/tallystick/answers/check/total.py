@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from math import log2
+from typing import NamedTuple
 
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
 from tallystick.answers.check.equations import Judge
@@ -15,6 +17,11 @@ from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate, exactly
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
+_HALF = re.compile(
+    r"\b(?:en|de)coder\b(?!.?only)|(?:编|編|解)[码碼]器|(?:エン|デ)コーダ|(?:인|디)코더|\b(?:де)?кодировщик|\b(?:de)?codificador\b"
+    r"|\b(?:en|dé)codeur\b",
+    re.IGNORECASE,
+)  # of a model that has both
 _WITH = re.compile(
     r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
 )  # "Total with embeddings" is not an embedding
@@ -29,16 +36,26 @@ LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this fac
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_ROWS = 2  # of a table, above their sum
 LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
+PROJECTIONS = frozenset({"q", "k", "v", "o", "qkv", "attention"})  # a sum of these alone counts attention
 AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
+UNLIKE = Fraction(3, 2)  # the smallest ratio of the totals of two models; a head may be a third of one
 FAR = 2  # a sum off by over half the model's total is not the whole
 
 
-def whole(judge: Judge) -> int | None:
-    """Return the statement that is the total of the text, or None.
+class Whole(NamedTuple):
+    """Where a text states its total: an index among its statements, or several instead of one."""
+
+    place: int | None
+    several: tuple[int, ...] = ()
+
+
+def whole(judge: Judge) -> Whole:
+    """Return the statement that is the total of the text, if any.
 
     A total is a sum or is labelled as a total, and no larger sum uses it. Several may qualify, as
     for two models, or a model with and without its LM head: the one nearest to the model is chosen.
-    Without a model, the largest statement labelled as a total is chosen, or else the largest.
+    Without a model, the largest statement labelled as a total is chosen, or else the largest. Then
+    totals that are derived one after another, each from lines of its own, are of several models.
     """
     statements = judge.derivation.statements
     collected = _collected(judge)
@@ -63,18 +80,18 @@ def whole(judge: Judge) -> int | None:
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     if not found:
-        return next(
-            (place for way in (_of_adapters, _difference, _last_sum, _in_prose) if (place := way(judge)) is not None),
-            None,
-        )
+        ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, _in_prose))
+        return Whole(next((place for place in ways if place is not None), None))
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
         if not named:  # a sum without a name is the whole if nothing is counted after it
             last = _last_computed(judge)
             found = {place: claim for place, claim in found.items() if place >= last}
         if not any(map(_is_stated, found.values())):
-            return None  # only formulas
-        return max(named or list(found), key=lambda place: (found[place].meant, place))
+            return Whole(None)  # only formulas
+        if len(several := _apart(judge, named)) > 1:
+            return Whole(None, several)
+        return Whole(max(named or list(found), key=lambda place: (found[place].meant, place)))
     total = judge.quantities.total
 
     def rank(place: int) -> tuple[float, bool, bool, int]:
@@ -82,7 +99,35 @@ def whole(judge: Judge) -> int | None:
         formula = not _is_stated(found[place])  # without a number
         return round(away, 2), formula, not _adds(found[place]), -place
 
-    return min(found, key=rank)
+    return Whole(min(found, key=rank))
+
+
+def _apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
+    """Return the totals that are of different models: each is derived after the one before it.
+
+    Args:
+        judge: the statements of the text, judged.
+        places: indices of statements labelled as totals, in text order.
+    """
+    used: dict[int, set[int]] = {}
+    for place, claim in enumerate(judge.claims):
+        for user in claim.users if claim is not None else ():
+            used.setdefault(user, set()).add(place)
+    found: list[int] = []
+    for place in places:
+        claim, lines = judge.so_far.at(place), used.get(place, set())
+        derived = bool(lines) or (claim.expression is not None and not symbolic(claim.expression))
+        after = not found or min(lines, default=place) > found[-1]
+        other = not found or _ratio(claim, judge.so_far.at(found[-1])) >= UNLIKE
+        if derived and after and other:
+            found.append(place)
+    return tuple(found)
+
+
+def _ratio(one: Claim, other: Claim) -> Fraction:
+    """Return how much larger the larger of two totals is."""
+    low, high = sorted((one.meant, other.meant))
+    return high / low
 
 
 def _largest(judge: Judge) -> Fraction:
@@ -147,7 +192,8 @@ def _sums_rows(judge: Judge, place: int) -> bool:
     ):
         rows.append(row)
     counted = len(rows) >= LEAST_ROWS and all(judge.claims[row] is not None for row in rows)
-    return counted and judge.so_far.sum(rows).meets(claim.written)
+    section = _is_of_section(judge, claim, claim.meant)
+    return counted and not section and judge.so_far.sum(rows).meets(claim.written)
 
 
 def _difference(judge: Judge) -> int | None:
@@ -184,7 +230,8 @@ def _last_sum(judge: Judge) -> int | None:
     layers = "block" in tags_of(_words(statement)) - {"one"} and _repeats(judge, last)  # "36 layers: 36 × 1.8B"
     plain = (_adds(last) or layers or _is_estimate(last)) and not measures(statement) and not about - {"all", "block"}
     matrix = len(claims) == 1 and _is_matrix(last) and not _is_estimate(last)
-    return place if largest and plain and not matrix and not _part(judge, last) else None
+    section = _part(judge, last) or _is_of_section(judge, last, last.meant)
+    return place if largest and plain and not matrix and not section else None
 
 
 def _is_estimate(claim: Claim) -> bool:
@@ -265,7 +312,9 @@ def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozens
 
     A total of a dimension or of a part does not.
     """
-    if SIZE.search(_words(statement).partition("(")[0]):
+    words = _words(statement).partition("(")[0]
+    halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
+    if SIZE.search(words) or (len(halves) == 1 and not _near(judge, claim)):
         return False
     around = tags_of(statement.heading) or tags_of(statement.section)
     if COUNT_OF.search(statement.label) and not _near(judge, claim) and (around - KINDS or _is_matrix(claim)):
@@ -321,8 +370,11 @@ def _is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
     No embedding and no head is among its terms, and it is one product, or the text counts
     something larger elsewhere.
     """
-    if judge.quantities is None or claim.term is None or _near(judge, claim):
+    if claim.term is None or _near(judge, claim):
         return False
+    if judge.quantities is None:
+        tags = [nearest_tags(term.labels[:1]) - KINDS for term in claim.term.leaves]
+        return len(tags) > 1 and all(one and one <= PROJECTIONS for one in tags)
     terms = [claim.term._replace(labels=claim.term.labels[:1])]  # its heading may stand far above it
     for term in terms:
         about = nearest_tags(term.labels)
@@ -365,5 +417,11 @@ def _part(judge: Judge, claim: Claim) -> bool:
     """
     users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
     return any(
-        user and user.meant > claim.meant and (_adds(user) or not measures(statement)) for statement, user in users
+        user and user.meant > claim.meant and (not measures(statement) or (_adds(user) and not _is_product(user)))
+        for statement, user in users
     )
+
+
+def _is_product(claim: Claim) -> bool:
+    """Return whether a claim is computed as a product: "66,965,776 × 4 = 267.9 MB"."""
+    return isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "*/"

@@ -32,6 +32,7 @@ _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
 BILLION = 10**9
+_NEAR_FRACTION = 10  # a result within a tenth of a power is meant as it
 _ROUND = 2  # digits before the zeros of a round number
 _FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
 TEN = Number(Fraction(10))
@@ -48,7 +49,7 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         values: the values of both.
     """
     one, other = left.expression, right.expression
-    why = _small(other, *values) or _converted(left, right, *values) or _binary(one, right, *values)
+    why = _small(one, other, *values) or _converted(left, right, *values) or _binary(one, right, *values)
     if why:
         return why
     if _lost_powers(one, values[1]):
@@ -65,6 +66,8 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         why = "relates variables, and states no number"  # "24·T·D = 12·T²", "a·x + b = 0"
     elif isinstance(one, Number) and isinstance(other, Number):
         why = _apart(left, right, one, other)
+    elif _is_range(right, one, other):
+        why = "states a range"
     elif isinstance(other, Operation) and other.symbols == ("^",) and other.parts[0] == TEN:
         why = "rounds to a power of ten"
     elif _shapes(one, other):
@@ -72,10 +75,15 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
     return why
 
 
-def _small(right: Expression, one: Fraction, other: Fraction) -> str:
-    """Return why values are no counts: one is not positive, or both are fractions of 1."""
+def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) -> str:
+    """Return why values are no counts: one is not positive, or both are fractions of 1.
+
+    A power of numbers with a result near to it, "0.90625^8 = 0.444", is computed all the same.
+    """
     share = isinstance(right, Number) and right.rounded  # "= 12.5%"
-    if min(one, other) <= 0 or (max(one, other) < 1 and not share):
+    power = isinstance(left, Operation) and left.symbols == ("^",) and all(isinstance(it, Number) for it in left.parts)
+    near = abs(one - other) * _NEAR_FRACTION <= abs(one)
+    if min(one, other) <= 0 or (max(one, other) < 1 and not share and not (power and near)):
         return "relates fractions, or numbers that are not positive, and counts nothing"
     return ""
 
@@ -168,10 +176,18 @@ def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
     ratio = high / min(one.value, other.value)
     if ratio > _FAR and not any(abs(ratio / unit - 1) <= _LIKE for unit in (10, 100, 10**3, 10**6, 10**9)):
         return TWO_NUMBERS  # "3k = 8", to be solved for k
+    if right.loose and _is_round(one) and _is_round(other):
+        return TWO_NUMBERS  # "1000 words have ~5000 characters"
     exact = one.unit == other.unit == 1 and not (one.rounded or other.rounded)
     if exact and (high < _LEAST_TYPED or not is_one_slip(str(one.value), str(other.value))):
         return TWO_NUMBERS  # "BATCH_SIZE=4 # 2"
     return ""
+
+
+def _is_range(right: Side, one: Expression, other: Expression) -> bool:
+    """Return whether two powers of one base are the ends of a range: "2^-6 ~ 2^9"."""
+    powers = [side for side in (one, other) if isinstance(side, Operation) and side.symbols == ("^",)]
+    return right.loose and len(powers) == 2 and powers[0].parts[0] == powers[1].parts[0]
 
 
 def _lost_powers(left: Expression, meant: Fraction) -> bool:

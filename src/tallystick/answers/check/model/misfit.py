@@ -85,7 +85,7 @@ def _attention(meant: Quantity, number: Fraction, quantities: Quantities) -> str
     query, one = (_largest("q", quantities, one_layer=layer) for layer in (meant.one_layer, True))
     if query is None:
         return ""
-    matrices = len(meant.component & {"q", "k", "v", "o"}) or 4
+    matrices = 3 if "qkv" in meant.component else len(meant.component & {"q", "k", "v", "o"}) or 4
 
     def is_of(size: int) -> bool:
         return size > meant.parameters and abs(number - size) <= _LITTLE * size
