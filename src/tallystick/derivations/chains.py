@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
 from tallystick.derivations.lines import Line
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import computes, goes_on, is_sure, is_variable, unit_of
+from tallystick.derivations.phrases import computes, goes_on, is_function, is_sure, is_variable, unit_of
 from tallystick.derivations.reading import MOST_SHOWN, Reading
 from tallystick.derivations.statements import TOTAL, Side
 from tallystick.derivations.tokens import Token
@@ -64,7 +64,7 @@ class Chains(Reading):
 
         Each piece between two relations ends a chain, begins one, or is a link of it.
         """
-        pieces = _without_settings(self._tokens(text))
+        pieces = _with_sizes(_without_settings(self._tokens(text)))
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
             return False
@@ -222,6 +222,27 @@ def _without_settings(pieces: Sequence[Token]) -> Sequence[Token]:
     ]
     inside = {place + step for place in places for step in range(len(_SETTING))}
     return [piece for place, piece in enumerate(pieces) if place not in inside] if inside else pieces
+
+
+def _with_sizes(pieces: Sequence[Token]) -> list[Token]:
+    """Replace each variable with its size in parentheses by the size, where it is multiplied.
+
+    Example: "d_query (128) * d_embed (12,288) = 1,572,864".
+    """
+    found: list[Token] = []
+    place = 0
+    while place < len(pieces):
+        name, *rest = pieces[place : place + 4]
+        kinds = [piece.kind for piece in rest[:3]]
+        sized = "_" in name.text and not is_function(name) and kinds == ["open", "number", "close"]
+        around = [*pieces[max(0, place - 1) : place], *pieces[place + 4 : place + 5]]
+        if sized and any(piece.text == "*" for piece in around):
+            found.append(rest[1])
+            place += 4
+        else:
+            found.append(name)
+            place += 1
+    return found
 
 
 def _is_setting(segment: Sequence[Token], relation: Token) -> bool:

@@ -21,6 +21,8 @@ MOST_ROUNDS = 20  # levels of nested braces
 _URL = re.compile(r"https?://\S+")
 _APART = re.compile(r"(?<=\d) , (?=\d{3}(?!\d))")  # 2 , 359 , 296
 _BOXED = re.compile(r"\s*[│┃║]([^│┃║├└]*)[│┃║]\s*$")  # a line of a drawn box
+# Digits set apart from each other: "7 6 8×5 0 2 5 7"; a list "1 2 4 8" has no operator beside it.
+_SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(?:\d ){1,9}\d(?=\s?[×*^≈]|\s?\")|(?<=[×≈])(?:\d ){1,9}\d(?![\d.,])")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _CELL = re.compile(r"</t[dh]>\s*(?=<t[dh]\b)", re.IGNORECASE)  # between two cells of a table in HTML
 _RAW = re.compile(r"\{\s*(?:String\.raw)?`([^`{}]*(?:\{[^`{}]*\}[^`{}]*)*)`\s*\}")  # JSX: {String.raw`2 \times 3`}
@@ -129,6 +131,7 @@ def plain(line: str) -> str:
     if not line.strip():
         return line
     line = _BOXED.sub(r"\1", line)
+    line = _SPACED.sub(lambda digits: digits[0].replace(" ", ""), line)
     if "&" in line and ";" in line:
         line = html.unescape(line)
     if "<" in line:

@@ -91,6 +91,8 @@ _FUNCTIONS = frozenset(
     ]
 )
 
+_LETTERS = frozenset("ксвиуоаяàèé")  # words of one letter, in Russian, French and Italian
+
 JOINS = frozenset(
     [
         "and",
@@ -118,6 +120,9 @@ JOINS = frozenset(
 )
 
 
+_NO_ADJECTIVES = JOINS | {"of", "in", "from", "out", "more", "fewer", "other", "to", "per"}
+
+
 def computes(pieces: Sequence[Token]) -> bool:
     """Return whether the tokens hold a number and an operator, parseable or not."""
     kinds = {piece.kind for piece in pieces}
@@ -126,7 +131,13 @@ def computes(pieces: Sequence[Token]) -> bool:
 
 def is_variable(token: Token) -> bool:
     """Return whether a word looks like a name in a formula: d, L, n_embd, W1."""
-    return token.kind == "word" and (len(token.text) == 1 or not token.text.isalpha()) and "-" not in token.text
+    named = len(token.text) == 1 or not token.text.isalpha()
+    return token.kind == "word" and named and token.text not in _LETTERS and "-" not in token.text
+
+
+def is_function(token: Token) -> bool:
+    """Return whether a word or sign is a function without a value here: √, math.sqrt, log_10."""
+    return token.text.rpartition(".")[2].lower().replace("_", "") in _FUNCTIONS
 
 
 def is_unit(token: Token) -> bool:
@@ -159,9 +170,17 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
             continue
         if piece.text.lower() in _EACH and place + 1 < end and pieces[place + 1].text == "+":
             return False  # "7.1M each + 38.6M" adds several
-        if not (_UNIT.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)):
+        said = _UNIT.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)
+        if not (said or _is_adjective(pieces, place)):
             return False
     return True
+
+
+def _is_adjective(pieces: Sequence[Token], place: int) -> bool:
+    """Return whether a word stands between a number and its unit: "12 transformer blocks"."""
+    before, word, *behind = pieces[place - 1 : place + 2]
+    unit = behind and behind[0].kind == "word" and _UNIT.fullmatch(behind[0].text)
+    return before.kind == "number" and word.text.isalpha() and word.text.lower() not in _NO_ADJECTIVES and bool(unit)
 
 
 def _is_other(piece: Token) -> bool:
@@ -186,7 +205,7 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     """Return whether what precedes an expression may change its value."""
     if start > 1 and pieces[start - 1].text in _ARROWS and pieces[start - 2].number is not None:
         return True  # "128 -> 32 = 128 × 32"
-    if start and pieces[start - 1].text.rpartition(".")[2].lower() in _FUNCTIONS:
+    if start and is_function(pieces[start - 1]):
         return True
     if start > 1 and pieces[start - 1].text.lower() in _EACH:
         return True

@@ -69,7 +69,7 @@ class Reading:
             tuple(sides),
             clause or line.plain,
             self.section,
-            inside and bool(self.statements) and self.statements[-1].line == line.first,
+            inside,
         )
         self.statements.append(statement)
         if name:

@@ -87,7 +87,7 @@ class Statement(NamedTuple):
     sides: tuple[Side, ...]
     clause: str = ""  # words among its numbers and right after them, such as a unit
     section: str = ""  # text of the last heading, also when `heading` is a line ending in a colon
-    aside: bool = False  # whether it stands in parentheses, behind another statement of its line
+    aside: bool = False  # whether it stands in parentheses
 
     @property
     def labels(self) -> tuple[str, str, str]:

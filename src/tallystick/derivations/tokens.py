@@ -27,7 +27,7 @@ _COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mr
 _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
-    r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBG])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
+    r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBGКМ])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
     r"|\s{0,3}(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|milyon|milyar|juta|miliar|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
     r"|\s?(?P<myriad>[千百][万萬]|[천백]만|十[亿億]|십억|[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"

@@ -12,11 +12,13 @@ from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import computes, is_sure, unit_of
 from tallystick.derivations.reading import LEAST_SUM
+from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
+LEAST_TYPED = 10_000  # shorter numbers are one digit apart by chance
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
@@ -96,7 +98,8 @@ class Values(Chains):
     def _shapes(self, text: str, number: Number) -> Operation | None:
         """Return the product of the sizes in "4 x (768, 768)" if it equals the number, else None.
 
-        A shape may describe the weight alone, without its bias.
+        A shape may describe the weight alone, without its bias. A number that differs in one digit
+        is meant as its product.
         """
         start = _SHAPE.search(text)
         if start is None:
@@ -106,8 +109,11 @@ class Values(Chains):
         found = prefix(pieces, ()) or suffix(pieces, ())
         if found is None or not isinstance(found[0], Operation):
             return None
-        value = alone(number, loose=True)
-        return found[0] if value is not None and evaluate(found[0], {}).meets(value) else None
+        value, product = alone(number, loose=True), evaluate(found[0], {})
+        if value is not None and product.meets(value):
+            return found[0]
+        typed = not number.rounded and number.value >= LEAST_TYPED
+        return found[0] if typed and is_one_slip(str(number.value), str(product.exact)) else None
 
     def _row(self, line: Line) -> None:
         """Read a table row "| label | product | value |".

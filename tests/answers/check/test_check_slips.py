@@ -106,3 +106,62 @@ def test_a_sum_in_a_korean_sentence(total, should_be):
         f"마지막에 되돌린다(16,384개). 합쳐서 {total}개, 아까의 8분의 1이다."
     )
     assert slips(text) == ([] if should_be is None else [(1, should_be)])
+
+
+@pytest.mark.parametrize(("number", "should_be"), [("14,495,914,624", 14_495_514_624), ("14,495,514,624", None)])
+def test_a_line_that_multiplies_the_one_above_by_several_counts(number, should_be):
+    text = f"d_query (128) * d_embed (12,288) = 1,572,864 per head\nx 96 heads * 96 layers = {number}\n"
+    assert slips(text) == ([] if should_be is None else [(2, should_be)])
+    if should_be is None:
+        assert tallystick.check(text).unread == ()
+
+
+@pytest.mark.parametrize(("number", "should_be"), [("1,489,286,144", 1_409_286_144), ("1,409,286,144", None)])
+def test_words_before_a_count_of_the_line_above(number, should_be):
+    text = f"one expert          3 × 4096 × 14336 = 176,160,768\nexperts per layer   × 8              = {number}\n"
+    assert slips(text) == ([] if should_be is None else [(2, should_be)])
+
+
+PARTS = """\
+{tokens} per la tabella dei pezzi.
+
+786.432 per le posizioni.
+
+85.054.464 per i 12 strati.
+
+Più {norm} di rifinitura.
+
+Totale: {total}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({}, []),
+        ({"tokens": "38.297.376"}, [(1, 38_597_376)]),  # the total is the model's: the part has a digit wrong
+        ({"tokens": "38.297.377"}, []),  # two digits
+        ({"tokens": "38.297.376", "norm": "301.536"}, []),  # the parts add up
+    ],
+)
+def test_a_part_with_a_digit_wrong_below_which_the_total_is_the_models(change, found):
+    text = PARTS.format(**{"tokens": "38.597.376", "norm": "1.536", "total": "124.439.808"} | change)
+    assert slips(text, "gpt2") == found
+
+
+def test_a_total_of_rows_with_a_line_without_a_number_between():
+    text = (
+        "├── Tokens: 50,257 × 768 = 38,597,376 params\n└── Positions: 1,024 × 768 = 786,432 params\n\n"
+        "Blocks: 7,080,960 params × 12 = 84,971,520 params\n\n└── Final norm: 768 × 2 = 1,536 params\n"
+        "└── LM head: tied with the tokens (0 more)\n\nTotal parameters: 124,089,000\n"
+    )
+    assert slips(text, "gpt2") == [(9, 124_356_864)]
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("約49,400", 49_280), ("約49,300", None)])
+def test_the_first_layer_is_not_a_number_for_each_layer(total, should_be):
+    text = (
+        f"QKV: 64×64×3 = 12,288\n出力: 64×64 = 4,096\n第1層: 64×256 = 16,384\n第2層: 256×64 = 16,384\nNorm: 64×2 = 128\n"
+        f"────────────\nBlock合計:     {total}\n"
+    )
+    assert slips(text) == ([] if should_be is None else [(7, should_be)])

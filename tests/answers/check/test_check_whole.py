@@ -301,6 +301,28 @@ TOTALS = {
     "one layer of experts": (
         "모든 Expert: 256 × 12.6M = 3,225.6M ≈ 3.2B\n한 MoE 레이어의 전체 파라미터 ≈ 3.2B + 12.6M ≈ 3.2B\n", None, None, None,
     ),
+    "one layer in a table": (
+        "单层参数量统计：\n\n| 矩阵 | 参数量 |\n|---|---|\n| Wq | 67.1M |\n| Wo | 67.1M |\n| 合计 | ~134.2M |\n", None, None, None,
+    ),
+    "a model among layers": (
+        "**Parameters per MoE layer:**\n* Experts: 8 × 176.1M ≈ 1.4B\n* **Total model parameter count**: ≈ 46B\n", None, 3, 46_000_000_000,
+    ),
+    "a line of its own, and not a larger total in a sentence": (
+        "It is not the larger model with 235B total parameters.\n\n| Experts | 3 × 4.0B = 12.0B |\n| **Total** | **≈ 35B** |\n",
+        None, 4, 35_000_000_000,
+    ),
+    "active parameters": ("10 × 48 × 4,915,200 = 2,359,296,000\ntotal actif = 2.359296B params\n", None, None, None),
+    "the exact number in a sentence, and not a part that is called a total": (
+        "Embedding and head: 2 × 128,256 × 4,096 = 1,050,673,152, and so you get 8,030,261,248.\n\n"
+        "The blocks total about 7.0B, and the rest about 1.05B.\n", "llama-3-8b", 1, 8_030_261_248,
+    ),
+    "a Russian sentence": (
+        "W_Q: 2048 × 2048 = 4.2 М\nW_K: 2048 × 256 = 524 К\nПлюс норма (4096), приходим к ~3.1 миллиарда.\n",
+        "qwen2.5-3b", 3, 3_100_000_000,
+    ),
+    "a Russian block": (
+        "W_Q: 2048 × 2048 = 4.2 М\nW_O: 2048 × 2048 = 4.2 М\nИтого: ~8.4 М параметров на блок\n", None, None, None,
+    ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 

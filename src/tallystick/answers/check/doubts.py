@@ -8,12 +8,12 @@ from fractions import Fraction
 from itertools import permutations
 
 from tallystick.answers.check.claims import measures
-from tallystick.answers.check.mistyped import is_one_slip
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.readings import LEAST_FAR, LEAST_REFERENCE, LITTLE, TOO_FAR, Readings, names_in
 from tallystick.answers.check.unlike import TEN, TWO_NUMBERS
 from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation
+from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import Side, Statement
 
 NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor

@@ -21,7 +21,7 @@ from tallystick.answers.check.claims import (
     measures,
 )
 from tallystick.answers.check.doubts import Doubts
-from tallystick.answers.check.implied import LEAST_PAIR, TIMES_LABEL, Implied, Sum, begins_line, is_only
+from tallystick.answers.check.implied import LEAST_PAIR, Implied, Slip, Sum, begins_line, is_only, times_before
 from tallystick.answers.check.labels import layers_of, tags_of
 from tallystick.answers.check.mistyped import is_mistyped
 from tallystick.answers.check.model.misfit import misfit
@@ -50,6 +50,8 @@ from tallystick.derivations.statements import (
     Statement,
     Unread,
 )
+
+LONGEST_SYMBOL = 2  # letters; a longer name with a large number is what is counted: "norms = 266,240"
 
 _VARIABLES = re.compile(r"\b[^\W\d_]\b|\b\w+_\w+\b|\(.*?\)")  # names of sizes: vocab_size, V
 
@@ -115,15 +117,18 @@ class Judge:
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
         asides = self.readings.asides(sides)
         pairs = [(left, right, self.readings.agree(left, right, asides=asides)) for left, right in pairwise(sides)]
+        cut = None
         for number, (left, right, agree) in reversed(list(enumerate(pairs))):
             if not agree and (why := self.doubts.why(statement, left, right, asides)):
-                self.unread.append(Unread(statement.line, statement.text, why))
+                cut = Unread(statement.line, statement.text, why)
+                self.unread.append(cut)
                 self._before(statement, sides[: number + 1], pairs[:number], asides)
                 sides, pairs = sides[number + 1 :], pairs[number + 1 :]
                 break
         claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
         commented = isinstance(sides[-1].expression, Operation)  # "attention = 150,994,944 (17.6%)"
-        claim.defines = bool(statement.name) and claim.expression is None and not commented
+        counts = claim.stated >= LEAST_COUNT and statement.name.isalpha() and len(statement.name) > LONGEST_SYMBOL
+        claim.defines = bool(statement.name) and claim.expression is None and not (commented or counts)
         claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
         size = statement.aside and claim.stated < LEAST_PAIR  # "(GQA: 8 heads × 128 = 1024)"
         claim.adds = not claim.defines and claim.stated.denominator == 1 and not size
@@ -141,6 +146,8 @@ class Judge:
                 one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
                 self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
             self._imply(statement, claim, judged=claim.expression is None)
+            if cut is not None and not pairs and self._is_judged(statement):
+                self.unread.remove(cut)  # "× 96 heads × 96 layers = …" is judged by the line above it
         if not pairs and not self._is_judged(statement):
             self._alone(statement, claim)
         if statement.name:
@@ -163,8 +170,7 @@ class Judge:
 
     def _imply(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """Judge a number by the lines before it: their sum, or one of them times a count."""
-        written = TIMES_LABEL.match(statement.plain)
-        times = int(written[1]) if written else layers_of(statement.label)
+        times = times_before(statement) or layers_of(statement.label)
         if times and judged:
             self._implied_product(times, statement, claim)
         elif claim.expression is None and self.so_far.place:
@@ -296,6 +302,10 @@ class Judge:
         if found is not None:
             self._sum_of(statement, claim, found)
             return
+        if (slip := self.implied.mistyped_addend(claim) if judged else None) is not None:
+            self._correct(slip)
+            self._sum_of(statement, claim, Sum(slip.places, self.so_far.sum(slip.places), fits=True))
+            return
         place = self.so_far.place - 1
         last = self.claims[place]
         meant = said(statement, claim, None if last is None else (self.derivation.statements[place], last))
@@ -303,6 +313,14 @@ class Judge:
             claim.true, claim.right = meant, False
             claim.term = labelled(Term(meant), (statement.label,), statement.line)
             self._equation(statement, claim, Number(meant), claim.side, False, last=True)
+
+    def _correct(self, slip: Slip) -> None:
+        """Record an earlier number as mistyped."""
+        statement, claim = self.derivation.statements[slip.place], self.so_far.at(slip.place)
+        claim.true, claim.right = slip.meant, False
+        claim.term = labelled(Term(slip.meant), (statement.label,), statement.line)
+        claim.match = self._match(claim, statement)
+        self._equation(statement, claim, Number(slip.meant), claim.side, False, last=True)
 
     def _sum_of(self, statement: Statement, claim: Claim, found: Sum) -> None:
         """Record a number as the sum of earlier lines, right or wrong."""
@@ -340,7 +358,7 @@ class Judge:
         """Record a lone labelled number as right if the model has that number for the label."""
         if (
             self.quantities is None
-            or (claim.defines and claim.stated < LEAST_COUNT)
+            or claim.defines
             or measures(statement)
             or counts_no_parameters(statement, claim.stated)
         ):

@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
+from math import prod
 from typing import NamedTuple
 
 from tallystick.answers.check.addends import MOST_SUMMED, Addends
-from tallystick.answers.check.claims import Claim, is_total, measures
+from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.mistyped import LEAST_OFF, ends_alike, is_mistyped, is_typed_for
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
+from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import (
     BRANCH,
     DRAWN,
@@ -29,7 +31,7 @@ from tallystick.derivations.statements import (
 )
 
 MOST_BEGUN = 12  # characters of a label that must begin a line
-MOST_BETWEEN = 2  # lines from one addend to the next: a rule or blank line may separate them
+MOST_BETWEEN = 3  # lines from one addend to the next: a rule or blank line may separate them
 NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an addend
 LONGEST_RUN = 12  # parts of one addend listed below it
 MOST_APART = 6  # lines from one addend to the next above a drawn line
@@ -41,7 +43,10 @@ NEAR = 2  # a total off by more than this factor is not meant as that sum
 MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
 
 _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
-TIMES_LABEL = re.compile(r"\s*[*×x]\s*(\d{1,4})(?![\d.])")  # "× 12 layers"
+# "× 12 layers", "all attention × 32 = 1,342,177,280", "x 96 heads * 96 layers = …"
+_TIMES_LABEL = re.compile(
+    r"(?:[^\W\d][^\d=≈:|*×()]*\s)?\s*((?:[*×x]\s*\d{1,4}(?![\d.,])(?:\s+[^\W\d]+)*\s*)+)(?=[=≈:(]|[~]?\d[\d,._]{3,}|$)"
+)
 _LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
 
 
@@ -51,6 +56,14 @@ class Sum(NamedTuple):
     places: tuple[int, ...]
     sums: Value
     fits: bool
+
+
+class Slip(NamedTuple):
+    """A statement whose number has a digit wrong, the right number, and all that a total adds."""
+
+    place: int
+    meant: Fraction
+    places: tuple[int, ...]
 
 
 class Implied:
@@ -157,6 +170,30 @@ class Implied:
                 return None if taken or carried else Sum(tuple(found[::-1]), sums, fits=False)
         return None
 
+    def mistyped_addend(self, claim: Claim) -> Slip | None:
+        """Return the one addend with a digit wrong, if the last lines then add up to the model.
+
+        Example: 38,297,376 among the parts of 124,439,808. Corrected it is a part of the model.
+        """
+        total = self.quantities.total if self.quantities else None
+        if self.quantities is None or claim.stated != total or not is_whole(claim.side):
+            return None
+        for found, sums in self._last_lines():
+            off = claim.stated - sums.exact
+            if sums.low < sums.high or sums.exact > NEAR * claim.stated:
+                break
+            meant = {place: self.so_far.at(place).stated + off for place in found if off}
+            slips = [place for place, right in meant.items() if self._is_slip(self.so_far.at(place), right)]
+            if len(found) >= LEAST_ADDENDS and len(slips) == 1:
+                return Slip(slips[0], meant[slips[0]], tuple(found[::-1]))
+        return None
+
+    def _is_slip(self, claim: Claim, meant: Fraction) -> bool:
+        """Return whether a number without a formula is a part of the model, but for a digit."""
+        lone = claim.expression is None and is_whole(claim.side) and claim.stated >= LEAST_PAIR
+        parts = self.quantities.of(meant) if lone and self.quantities else ()
+        return bool(parts) and is_one_slip(str(claim.stated), str(meant))
+
     def restated(self, left: Side, right: Side) -> Sum | None:
         """Return the last lines if the second of two unequal numbers rounds their sum.
 
@@ -248,7 +285,7 @@ class Implied:
         A list or table has one statement after another, with few lines between them.
         """
         lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
-        if any(TAKEN.search(line.plain) for line in lines):
+        if any(TAKEN.search(line) for line in self.derivation.lines[lines[0].line - 1 : lines[-1].last]):
             return False  # a line subtracts something
         return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
 
@@ -277,7 +314,7 @@ class Implied:
         if (place := next(fit, None)) is None and (place := next(far, None)) is None:
             return None
         one = self.so_far.at(place)
-        whole = is_total(self.derivation.statements[place]) or TIMES_LABEL.match(statement.plain)
+        whole = is_total(self.derivation.statements[place]) or times_before(statement)
         if one.stated * times != claim.stated and not (whole or claim.is_rounded or self._types(place, times, claim)):
             return None  # "12 layers" may include parts that the line above omits
         return place
@@ -323,6 +360,12 @@ def _are_all(rows: Iterable[str]) -> bool:
 def _margin(line: str) -> int:
     """Return the indentation of a line, comment signs included."""
     return len(line) - len(line.lstrip(MARGIN))
+
+
+def times_before(statement: Statement) -> int:
+    """Return how many times a line takes what is above it: 12 for "× 12 layers", or 0."""
+    counts = _TIMES_LABEL.match(statement.plain)
+    return prod(map(int, re.findall(r"\d+", counts[1]))) if counts else 0
 
 
 def is_only(statement: Statement) -> bool:

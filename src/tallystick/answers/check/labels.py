@@ -28,9 +28,9 @@ _WORDS = tuple(
         ("v", r"\b(w_?v|v_proj|values?|v)\b(?! embed)"),
         ("o", r"\b(w_?o|w_?out|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|attproj\w*)\b|\bv ?[,/&+] ?o\b|^\W*(?:\S+\W+)?output\W*$"),
         ("mlp", r"\b(mlp|ffn{0,2}|feed.?forward|ff|position.?wise|fc|fully|(?:swi|ge|re)?glu|fc(?:w|b|proj\w*))\b|c_fc|_fc\b"),
-        ("gate", r"\b(w?gate\w*|w_?1)\b"),
-        ("up", r"\b(w?up\w*|fc[wb]?|expan\w+|c_fc|fc_?1|first|hidden layer|w_?3|h_to_4h)\b"),
-        ("down", r"\b(w?down\w*|fc_?proj\w*|contract\w*|mlp.c_proj|fc_?2|second|w_?2|4h_to_h)\b"),
+        ("gate", r"\b(w?gate\w*|w_?[1g])\b"),
+        ("up", r"\b(w?up\w*|w_?u|fc[wb]?|expan\w+|c_fc|fc_?1|first|hidden layer|w_?3|h_to_4h)\b"),
+        ("down", r"\b(w?down\w*|w_?d|fc_?proj\w*|contract\w*|mlp.c_proj|fc_?2|second|w_?2|4h_to_h)\b"),
         ("experts", r"\b(experts?|moe)\b"),
         ("single", r"\b(per|each|one|single|an) (\w+ )?expert\b"),
         ("shared", r"\bshared\b"),
@@ -64,7 +64,7 @@ _ABROAD = tuple(
         ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн"),
         ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
         ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|сло[йеяию]|\bблок"),
-        ("one", r"每层|每層|单层|一层|每个|各层|層あたり|一層|1層|層ごと|레이어당|층당|블록당|레이어 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个|一個|單個|1つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)"
+        ("one", r"每层|每層|单层|(?<!第)一层|每个|各层|層あたり|(?<!第)一層|(?<!第)1層|層ごと|레이어당|층당|블록당|레이어 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个|一個|單個|1つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)"
             r"|(?:je|pro|einer?|einem|jeder|jede) (?:[\w-]+[- ])?(?:schicht|block)|(?:par|une?|chaque) (?:couche|bloc)|(?:por|una?|cada) (?:capa|bloque)|(?:por|uma?|cada) (?:camada|bloco)|(?:на|один|одном|каждый|каждом) (?:сло|блок)"),
         ("all", r"全部层|所有层|总层|全層|全レイヤー|전체 레이어|모든 레이어|alle schichten|toutes les couches|todas las capas|все сло"),
     )

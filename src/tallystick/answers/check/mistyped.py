@@ -1,8 +1,4 @@
-"""Tell a mistyped number: one digit changed, or two neighbouring ones swapped.
-
->>> is_one_slip("7087782", "7087872"), is_one_slip("7087782", "7078872")
-(True, False)
-"""
+"""Tell a mistyped number: another one but for a slip of typing, as it is rounded."""
 
 from __future__ import annotations
 
@@ -10,23 +6,15 @@ from fractions import Fraction
 
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.derivations.arithmetic import Number, Value
+from tallystick.derivations.slips import is_one_slip
 
 LEAST_TYPED = 3  # digits of a rounded total that is a sum with one digit mistyped
+LEAST_SHORT = 3  # the same of a number that counts parameters, next to a product
 LEAST_TAIL = 5  # digits at the end of two numbers that are equal by chance once in 100,000
 LEAST_EXACT = 6  # the same of an exact number, whatever it is called
 LEAST_TOTAL = 5  # the same of an exact total
 LEAST_SWAPPED = Fraction(1, 100)  # like LEAST_OFF: two digits are swapped by chance less often
 LEAST_OFF = Fraction(1, 20)  # a rounded total may leave out less than 1/20, and be a digit off by chance
-
-
-def is_one_slip(written: str, meant: str) -> bool:
-    """Return whether two numbers differ in one digit, or in the order of two neighbouring ones."""
-    if len(written) != len(meant) or written == meant:
-        return False
-    off = [place for place, (one, other) in enumerate(zip(written, meant, strict=True)) if one != other]
-    first, last = off[0], off[-1]
-    swapped = len(off) == 2 and last == first + 1 and written[first : last + 1] == meant[first : last + 1][::-1]
-    return len(off) == 1 or swapped
 
 
 def is_typed_for(number: Number, meant: Fraction) -> bool:
@@ -73,10 +61,10 @@ def ends_alike(stated: Fraction, meant: Fraction) -> bool:
     return written != right and len(tail) == LEAST_TAIL and right.endswith(tail) and "000" not in tail
 
 
-def has_slip(stated: Value, meant: Value) -> bool:
-    """Return whether an exact number of many digits is another one, but for a slip of typing."""
+def has_slip(stated: Value, meant: Value, *, least: int) -> bool:
+    """Return whether an exact number of `least` digits is another one, but for a slip of typing."""
     numbers = (stated, meant)
     if any(value.exact.denominator != 1 or value.low != value.high for value in numbers):
         return False
     written, right = (str(value.exact) for value in numbers)
-    return len(written) >= LEAST_EXACT and is_one_slip(written, right)
+    return len(written) >= least and is_one_slip(written, right)

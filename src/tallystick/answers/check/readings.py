@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from tallystick.answers.check.claims import Claim
-from tallystick.answers.check.mistyped import has_slip
+from tallystick.answers.check.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip, is_typed_for
 from tallystick.answers.check.unlike import BILLION, MEASURED, unlike
 from tallystick.derivations.arithmetic import (
     ASIDES,
@@ -28,6 +28,8 @@ SCALED = (10**6, 10**9, 10**3, 10**12)  # units that numbers may omit, millions 
 LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are about equal
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
+NEAR_SUM = Fraction(1, 4)  # the same of a sum in an omitted unit and its wrong result
+LEAST_SLIP = 1000  # a shorter number is another one but for a digit by chance, in some unit
 ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
 MOST_CUT = Fraction(1, 20)  # of a number that its digits may leave out without a sign
 
@@ -85,12 +87,14 @@ class Readings:
             return sides
         last = sides[-1].expression
         others: list[Sides] = [[_with(side, ungrouped(side.expression)) for side in sides]]
+        in_units: list[Sides] = []
         if isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE:
             for scale in SCALED:
                 lacking = (
                     scaled(one.expression, scale) if _may_lack(one.expression) else one.expression for one in sides
                 )
-                others.append([_with(one, expression) for one, expression in zip(sides, lacking, strict=True)])
+                in_units.append([_with(one, expression) for one, expression in zip(sides, lacking, strict=True)])
+        others += in_units
         if statement.clause.lstrip().startswith("+") and before is not None:
             goes_on = Operation(("+",), (Number(before.stated), sides[0].expression))  # "a + b = c. + d = e"
             others.append([_with(sides[0], goes_on), *sides[1:]])
@@ -108,8 +112,20 @@ class Readings:
         others.append(self._shifted(sides))
         others = [one for one in others if _differ(one, sides)]
         found = next((one for one in others if not self.wrong(one)), None)
+        added = [one for one in in_units if _is_sum_of_decimals(sides[0].expression)]
         # "48 × 40.96 + 2 × 80.41 = 2.12B" is in millions, and cut.
-        return found or next((one for one in (sides, *others) if self._nearly(one)), sides)
+        near = (one for one in (sides, *others) if self._nearly(one))
+        added = [one for one in added if self._nearly(one, within=NEAR_SUM)]
+        typed = (one for one in others if self._is_typed(one))
+        return found or next(near, None) or next(iter(added), None) or next(typed, sides)
+
+    def _is_typed(self, sides: Sides) -> bool:
+        """Return whether a chain is right but for one digit of its last number."""
+        *before, left, right = sides
+        number = right.expression
+        if not isinstance(number, Number) or number.value < LEAST_SLIP * number.unit or self.wrong([*before, left]):
+            return False
+        return is_typed_for(number, self.value(left.expression, asides=False).exact)
 
     def _unnamed(self, side: Expression) -> Expression:
         """Return a product without names behind their own values: "30,522 vocab_size × 768"."""
@@ -125,10 +141,10 @@ class Readings:
         }
         return _product(tuple(part for place, part in enumerate(parts) if place not in named)) if named else side
 
-    def _nearly(self, sides: Sides) -> bool:
+    def _nearly(self, sides: Sides, within: Fraction = LITTLE) -> bool:
         """Return whether neighbouring sides differ by little, or not at all."""
         values = [self.value(side.expression, asides=False).exact for side in sides]
-        return all(abs(one - other) <= LITTLE * abs(one) for one, other in pairwise(values))
+        return all(abs(one - other) <= within * abs(one) for one, other in pairwise(values))
 
     def _shifted(self, sides: Sides) -> Sides:
         """Add the omitted units to the numbers of a chain.
@@ -240,7 +256,9 @@ class Readings:
         if not (left.sure and right.sure):
             values = [self.value(side.expression, asides) for side in (right, left)]
             # One wrong digit in six or more is a slip of typing, whatever the words say.
-            if isinstance(right.expression, Number) and isinstance(left.expression, Operation) and has_slip(*values):
+            least = LEAST_SHORT if right.unit == "parameters" else LEAST_EXACT  # "[64 x 4] = 257 parameters"
+            computed = isinstance(right.expression, Number) and isinstance(left.expression, Operation)
+            if computed and has_slip(*values, least=least):
                 return ""
             return "has words or a function among its numbers"
         one, other = (self.value(side.expression, asides).exact for side in (left, right))
@@ -352,6 +370,14 @@ def _may_lack(side: Expression) -> bool:
     if not isinstance(side, Operation):
         return False
     return side.symbols[0] in "+-" or any(isinstance(part, Number) and part.is_decimal for part in side.parts)
+
+
+def _is_sum_of_decimals(side: Expression) -> bool:
+    """Return whether a side adds numbers that omit their unit, as decimals show: "38.6 + 106"."""
+    if not (isinstance(side, Operation) and set(side.symbols) == {"+"}):
+        return False
+    numbers = [part for part in side.parts if isinstance(part, Number) and not part.rounded]
+    return len(numbers) == len(side.parts) and any(part.is_decimal for part in numbers)
 
 
 def symbolic(side: Expression) -> bool:

@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
 from tallystick.answers.check.equations import Judge
+from tallystick.answers.check.implied import begins_line
 from tallystick.answers.check.labels import KINDS, layers_of, nearest_tags, tags_of
 from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, names_in, symbolic
 from tallystick.answers.check.variables import MOST_COUNTED
-from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate, exactly
+from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate
+from tallystick.derivations.arithmetic import exactly as exact_value
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
 _HALF = re.compile(
@@ -22,14 +24,17 @@ _HALF = re.compile(
     r"|\b(?:en|dé)codeur\b",
     re.IGNORECASE,
 )  # of a model that has both
+_ACTIVE = re.compile(r"\bacti(?:ve|vated|f|fs|vos?|vi)\b|\baktiv|激活|活性|활성|\bактивн", re.IGNORECASE)
+_OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмодел", re.IGNORECASE)
 _WITH = re.compile(
     r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
 )  # "Total with embeddings" is not an embedding
-LEAST_SHARE = 100  # a number with fewer digits, such as 7B, is too vague
+LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
 # "Total: ~176M parameters per layer"
 PER_LAYER = re.compile(
     r"\d\s?(?:[KMB]|[mb]illion)?\s+(?:param\w*|weights?)?\s*(?:per |/ ?|in (?:each|one) )(?:\w+ )?(?:layer|block)\b[^=≈]*$"
-    r"|\d\s?[KMB万亿億]?\s?(?:个?参数|參數|パラメータ)?\s?/\s?[层層][^=≈]*$",
+    r"|\d\s?[KMB万亿億]?\s?(?:个?参数|參數|パラメータ)?\s?/\s?[层層][^=≈]*$"
+    r"|\d\s?\S{0,12}\s+(?:\S{4,12}\s+)?(?:на (?:блок|сло)|(?:pro|je) (?:schicht|block)|par (?:couche|bloc)|por (?:capa|bloque|camada|bloco))[^=≈]*$",
     re.IGNORECASE,
 )
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
@@ -38,6 +43,7 @@ LEAST_ROWS = 2  # of a table, above their sum
 LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
 PROJECTIONS = frozenset({"q", "k", "v", "o", "qkv", "attention"})  # a sum of these alone counts attention
 AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
+MOST_WORDS = 6  # of a label; a longer one is a sentence
 UNLIKE = Fraction(3, 2)  # the smallest ratio of the totals of two models; a head may be a third of one
 FAR = 2  # a sum off by over half the model's total is not the whole
 
@@ -66,7 +72,7 @@ def whole(judge: Judge) -> Whole:
         for place, (statement, claim) in enumerate(zip(statements, judge.claims, strict=True))
         if claim is not None
         and not measures(statement)
-        and claim.meant >= least
+        and (claim.meant >= least or _sums_rows(judge, place))
         and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, statement, claim, collected)
     }
@@ -89,9 +95,10 @@ def whole(judge: Judge) -> Whole:
             found = {place: claim for place, claim in found.items() if place >= last}
         if not any(map(_is_stated, found.values())):
             return Whole(None)  # only formulas
-        if len(several := _apart(judge, named)) > 1:
+        if len(several := _apart(judge, named or sorted(found))) > 1:
             return Whole(None, several)
-        return Whole(max(named or list(found), key=lambda place: (found[place].meant, place)))
+        # A total in a list or table is the text's own; one amid a sentence may be another model's.
+        return Whole(max(named or found, key=lambda place: (_is_item(statements[place]), found[place].meant, place)))
     total = judge.quantities.total
 
     def rank(place: int) -> tuple[float, bool, bool, int]:
@@ -99,7 +106,15 @@ def whole(judge: Judge) -> Whole:
         formula = not _is_stated(found[place])  # without a number
         return round(away, 2), formula, not _adds(found[place]), -place
 
-    return Whole(min(found, key=rank))
+    best = min(found, key=rank)
+    exact = found[best].written.low <= total <= found[best].written.high
+    said = None if exact or _adds(found[best]) else _in_prose(judge, exactly=True)
+    return Whole(best if said is None else said)
+
+
+def _is_item(statement: Statement) -> bool:
+    """Return whether a statement is an item of a list or table, with a short label first."""
+    return begins_line(statement) and len(statement.label.split()) <= MOST_WORDS
 
 
 def _apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
@@ -137,10 +152,14 @@ def _largest(judge: Judge) -> Fraction:
     return max(sizes, default=Fraction(0))
 
 
-def _in_prose(judge: Judge) -> int | None:
-    """Return the number in a sentence that equals the model's total, or None.
+def _in_prose(judge: Judge, *, exactly: bool = False) -> int | None:
+    """Return the number in a sentence that is the model's total, perhaps rounded, or None.
 
     It serves a text without a stated total. The sentence is added to the statements.
+
+    Args:
+        judge: the statements of the text, judged.
+        exactly: take no rounded number.
     """
     total = judge.quantities.total if judge.quantities else 0
     # A number above all equations is given, not derived.
@@ -152,6 +171,7 @@ def _in_prose(judge: Judge) -> int | None:
         and (value := alone(statement.sides[0].expression, loose=False)) is not None
         and value.low <= total <= value.high
         and (value.high - value.low) * LEAST_SHARE <= total
+        and not (exactly and value.low < value.high)
     ]
     if not found:
         return None
@@ -159,7 +179,7 @@ def _in_prose(judge: Judge) -> int | None:
     judge.derivation = judge.derivation._replace(statements=(*judge.derivation.statements, best))
     side = best.sides[0].expression
     stated = evaluate(side, {}).exact
-    judge.claims.append(Claim(stated, stated, None, side, written=alone(side, loose=True) or exactly(stated)))
+    judge.claims.append(Claim(stated, stated, None, side, written=alone(side, loose=True) or exact_value(stated)))
     return len(judge.claims) - 1
 
 
@@ -313,13 +333,18 @@ def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozens
     A total of a dimension or of a part does not.
     """
     words = _words(statement).partition("(")[0]
+    if _ACTIVE.search(f"{words} {re.split('[=≈:]', statement.plain)[0]}") and not _near(judge, claim):
+        return False
     halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
     if SIZE.search(words) or (len(halves) == 1 and not _near(judge, claim)):
         return False
     around = tags_of(statement.heading) or tags_of(statement.section)
     if COUNT_OF.search(statement.label) and not _near(judge, claim) and (around - KINDS or _is_matrix(claim)):
         return False  # "Parameters: 768 × 3072" of the MLP above
-    part = not about and not _near(judge, claim) and around - KINDS
+    unnamed = not (about or _near(judge, claim) or _OF_MODEL.search(words))
+    if unnamed and "one" in around:
+        return False  # a table of one layer
+    part = unnamed and around - KINDS
     if (part or ("block" in about and _counts_embeddings(judge, claim))) and not _adds(claim):
         return False
     return about <= {"all", "block"} or (_adds(claim) and "one" not in about)

@@ -9,9 +9,9 @@ from fractions import Fraction
 from itertools import islice, product
 
 from tallystick.answers.check.claims import Claim
-from tallystick.answers.check.mistyped import is_one_slip
 from tallystick.answers.check.readings import LEAST_FAR, Readings, Sides, names_in
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
+from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import Side, Statement
 
 MOST_COUNTED = 999  # largest count that is read as a label
