@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
 import re
 
 import pytest
@@ -23,6 +24,7 @@ import tallystick
 import unpackaged
 from checkpoints import write
 from measurements import measured
+from native import NATIVE, small
 from reference import build
 from rotating import some_by_commit
 from tallystick import BadInput, architectures
@@ -129,6 +131,17 @@ def test_the_causes_of_any_two_families_sum_to_the_gap(data):
         or re.search(r"\.project_(in|out)\.|\.altup|\.laurel\.|\.per_layer_|\.ngram_|_tower\.", name)
         for name in unexplained
     )
+
+
+def test_a_model_of_any_type_is_rebuilt_from_its_config():
+    """Also where a config must state a key that changes no tensor, as DBRX's its rotary base."""
+    for model_type in NATIVE:
+        assert tallystick.compare(small(model_type), small(model_type)).causes == ()
+    a, b = ({**small("dbrx"), "n_layers": layers} for layers in (2, 3))
+    [cause] = tallystick.compare(a, b).causes
+    assert cause.keys == ("n_layers",)
+    copied = pickle.loads(pickle.dumps(tallystick.count(a)))
+    assert tallystick.compare(copied, b).causes == (cause,)
 
 
 def test_most_keys_that_an_architecture_reads_have_a_kind():
