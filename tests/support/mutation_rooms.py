@@ -109,15 +109,15 @@ ROOMS = {
         "answers/check/check_changed answers/check/check_chats answers/check/check_shown answers/check/check_drawn "
         "answers/check/check_whole cli/cli cli/bad_input cli/bad_ties runtimes/runtimes runtimes/cache "
         "architectures/presets architectures/preset_bytes architectures/preset_keys architectures/active_parameters "
-        "architectures/every_type derivations/derivation web/explore docs/json_page docs/readme",
+        "architectures/every_type derivations/derivation web/explore docs/json_page docs/outputs",
     ),
     "report": Room(
         "report/terminal_width report/pictures cli/cli web/explore",
         "core/ledger cli/text_commands cli/train_cli answers/formula answers/compare answers/compare_modules "
         "answers/compare_command answers/sweep answers/check/check training/experiment live/survive "
-        "live/survive_source live/probe docs/readme docs/docs",
+        "live/survive_source live/probe docs/outputs docs/docs",
     ),
-    "cli": Room("cli/cli cli/text_commands cli/train_cli cli/bad_input", "cli/bad_ties cli/endings docs/readme docs/docs web/explore test_reach"),
+    "cli": Room("cli/cli cli/text_commands cli/train_cli cli/bad_input", "cli/bad_ties cli/endings docs/outputs docs/docs web/explore reach"),
     "live": Room(
         "live/live live/retie live/check_optimizer live/callbacks live/survive live/survive_source live/probe",
         "live/ranks sources/module answers/ties cli/bad_ties models/surgery",
