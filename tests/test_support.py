@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import mutation_rooms
 from repository import ROOT
 from syntax import nodes
 
@@ -33,6 +34,13 @@ def test_nothing_imports_from_a_test_file():
         for module in imported(path)
         if module.rpartition(".")[2].startswith("test_")
     } == set()
+
+
+def test_the_rooms_of_mutations_name_files_that_are_there():
+    """A file of tests that moves would leave a room with nothing to run on a break."""
+    named = {name for room in mutation_rooms.ROOMS.values() for name in f"{room.first} {room.wider}".split()}
+    assert len(named) > 100
+    assert {name for name in named if not (TESTS / Path(name).parent / f"test_{Path(name).name}.py").exists()} == set()
 
 
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)

@@ -1,6 +1,4 @@
-"""Claims that people met, and each convention against what torch and transformers count on the meta
-device.
-"""
+"""Claims that people met, each explained by the simplest conventions, or not at all."""
 
 import csv
 import io
@@ -8,32 +6,13 @@ import json
 import re
 
 import pytest
-import torch
-import transformers
-from torch import nn
 
 import tallystick
-from checkpoints import write
-from reference import build
-from tallystick import BadInput
+from reconciled import LLAMA2_C, names_of
 from tallystick.answers.reconcile.claimed_count import read_claim
 from tallystick.cli.main import main
 
-LLAMA2_C = {
-    "model_type": "llama", "hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8,
-    "intermediate_size": 1376, "vocab_size": 32000, "tie_word_embeddings": True,
-}  # fmt: skip
 NANOGPT = {"block_size": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "bias": False}
-
-# Small, untied, with positions, biases and norms: each part has a size of its own.
-SMALL = {
-    "model_type": "gpt2", "vocab_size": 1000, "n_positions": 40, "n_embd": 64, "n_layer": 2, "n_head": 2,
-    "tie_word_embeddings": False,
-}  # fmt: skip
-
-
-def names_of(explanation):
-    return [step.convention for step in explanation.steps]
 
 
 # -- claims that people met -----------------------------------------------------------------------
@@ -211,19 +190,6 @@ def test_a_number_off_by_one_has_no_new_explanation(source):
         assert not tallystick.reconcile(source, total + off).explained
 
 
-def test_adapters_are_those_that_peft_makes():
-    peft = pytest.importorskip("peft")
-    with torch.device("meta"):
-        model = build({**LLAMA2_C, "tie_word_embeddings": False, "num_hidden_layers": 2, "vocab_size": 1000})
-        plain = parameters_of(model)
-        adapted = peft.get_peft_model(model, peft.LoraConfig(r=16, target_modules="all-linear"))
-    trainable, everything = adapted.get_nb_trainable_parameters()
-    config = {**LLAMA2_C, "tie_word_embeddings": False, "num_hidden_layers": 2, "vocab_size": 1000}
-    assert plain < everything
-    assert names_of(tallystick.reconcile(config, everything).explanations[0]) == ["adapters-16-all-linear"]
-    assert trainable == everything - plain
-
-
 def test_palms_count_has_no_norms():
     answer = tallystick.reconcile("palm-540b", "540.35B", norm_scale=True)
     assert names_of(answer.explanations[0]) == ["norms"]
@@ -232,116 +198,6 @@ def test_palms_count_has_no_norms():
 
 def test_the_plain_count_is_chinchillas():
     assert "Hoffmann et al. 2022" in tallystick.reconcile("gpt2", "124M").answer
-
-
-# -- conventions, as torch and transformers count them --------------------------------------------
-
-
-def parameters_of(model, keep=lambda name: True, *, twice=False):
-    return sum(p.numel() for name, p in model.named_parameters(remove_duplicate=not twice) if keep(name))
-
-
-def is_norm(name):
-    return ".ln_" in name
-
-
-# A convention, and how to count so with the model itself.
-COUNTED = {
-    "positions": lambda model: parameters_of(model) - model.transformer.wpe.weight.numel(),
-    "kaplan": lambda model: parameters_of(model.transformer.h) + parameters_of(model.transformer.ln_f),
-    "exclude-embeddings": lambda model: model.num_parameters(exclude_embeddings=True),
-    "head": lambda model: parameters_of(transformers.AutoModel.from_config(model.config)),
-    "vocabulary": lambda model: parameters_of(model, lambda name: "wte" not in name and "lm_head" not in name),
-    "biases": lambda model: parameters_of(model, lambda name: is_norm(name) or not name.endswith("bias")),
-    "shifts": lambda model: parameters_of(model, lambda name: not (is_norm(name) and name.endswith("bias"))),
-    "bias-free": lambda model: parameters_of(model, lambda name: not name.endswith("bias")),
-    "norms": lambda model: parameters_of(model, lambda name: not is_norm(name)),
-    "vectors": lambda model: sum(p.numel() for p in model.parameters() if p.dim() > 1),
-    "block-matrices": lambda model: sum(p.numel() for p in model.transformer.h.parameters() if p.dim() > 1),
-    "blocks": lambda model: parameters_of(model.transformer.h),
-    "one-block": lambda model: parameters_of(model.transformer.h[0]),
-    "one-block-matrices": lambda model: sum(p.numel() for p in model.transformer.h[0].parameters() if p.dim() > 1),
-    "packed": lambda model: parameters_of(model)
-    - sum(m.weight.numel() for m in model.transformer.h.modules() if isinstance(m, transformers.pytorch_utils.Conv1D)) // 2,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("convention", COUNTED)
-def test_a_convention_counts_what_the_model_itself_gives(convention):
-    with torch.device("meta"):
-        model = build(SMALL)
-        counted = COUNTED[convention](model)
-    for source in (SMALL, model):
-        answer = tallystick.reconcile(source, counted)
-        assert answer.actual == parameters_of(model) != counted
-        assert convention in [names_of(one)[0] for one in answer.explanations if len(one.steps) == 1]
-        assert {one.value for one in answer.explanations} == {counted}
-
-
-@pytest.mark.parametrize(
-    ("tied", "count", "convention"), [(True, 100_096, "kaplan"), (False, 164_096, "exclude-embeddings")]
-)
-def test_exclude_embeddings_drops_a_tied_head_and_keeps_an_untied_one(tied, count, convention):
-    config = {**SMALL, "tie_word_embeddings": tied}
-    assert build(config).num_parameters(exclude_embeddings=True) == count
-    (answer,) = tallystick.reconcile(config, count).explanations
-    assert names_of(answer) == [convention]
-    assert any("exclude_embeddings" in words for words in answer.steps[0].by)
-
-
-def test_a_tied_head_counted_twice_is_what_a_state_dict_sums_to():
-    config = {**SMALL, "tie_word_embeddings": True}
-    summed = sum(tensor.numel() for tensor in build(config).state_dict().values())
-    (answer,) = tallystick.reconcile(config, summed).explanations
-    assert names_of(answer) == ["head-twice"]
-
-
-def test_buffers_are_those_that_a_state_dict_holds():
-    book = {"emb_dim": 16, "n_heads": 2, "n_layers": 3, "context_length": 8, "vocab_size": 50}
-    model = build({"model_type": "book_gpt", **book, "drop_rate": 0.0})
-    summed = sum(tensor.numel() for tensor in model.state_dict().values())
-    assert names_of(tallystick.reconcile(book, summed).explanations[0]) == ["buffers"]
-
-
-def test_active_experts_with_and_without_the_shared_ones():
-    config = {
-        "model_type": "deepseek_v3", "num_hidden_layers": 3, "first_k_dense_replace": 1, "hidden_size": 32,
-        "intermediate_size": 48, "moe_intermediate_size": 24, "n_routed_experts": 16, "num_experts_per_tok": 2, "vocab_size": 99,
-    }  # fmt: skip
-    model = build(config)
-    experts = sum(p.numel() for name, p in model.named_parameters() if ".mlp.experts." in name)
-    shared = sum(p.numel() for name, p in model.named_parameters() if "shared_experts" in name)
-    active = parameters_of(model) - experts * 14 // 16
-    assert names_of(tallystick.reconcile(config, active).explanations[0]) == ["active"]
-    assert names_of(tallystick.reconcile(config, active - shared).explanations[0]) == ["active-unshared"]
-
-
-def test_frozen_parameters_are_left_out_where_only_the_trained_are_counted():
-    model = nn.ModuleDict({"fc": nn.Linear(7, 11), "proj": nn.Linear(11, 5)})
-    model["fc"].requires_grad_(False)
-    (answer,) = tallystick.reconcile(model, sum(p.numel() for p in model.parameters() if p.requires_grad)).explanations
-    assert names_of(answer) == ["trainable"]
-
-
-def test_a_file_with_masks_holds_more_than_its_parameters(tmp_path):
-    write(
-        tmp_path / "model.safetensors",
-        {"wte.weight": (10, 4), "h.0.attn.bias": (1, 1, 6, 6), "h.0.mlp.c_fc.weight": (4, 16)},
-    )
-    (answer,) = tallystick.reconcile(tmp_path, 40 + 36 + 64).explanations
-    assert names_of(answer) == ["stored"]
-
-
-def test_packed_bytes_hold_two_values_each(tmp_path):
-    shapes = {"model.embed_tokens.weight": (10, 8), "model.layers.0.mlp.up_proj.weight": (64, 1)}
-    write(tmp_path / "model.safetensors", shapes, dtypes={"model.layers.0.mlp.up_proj.weight": "U8"})
-    assert names_of(tallystick.reconcile(tmp_path, 80 + 128).explanations[0]) == ["unpacked"]
-
-
-def test_layers_for_multi_token_prediction_are_left_out(tmp_path):
-    shapes = {f"model.layers.{number}.mlp.up_proj.weight": (8, 4) for number in range(4)}
-    write(tmp_path / "model.safetensors", {**shapes, "model.layers.3.eh_proj.weight": (4, 8)})
-    assert names_of(tallystick.reconcile(tmp_path, 3 * 32).explanations[0]) == ["mtp"]
 
 
 # -- the search -----------------------------------------------------------------------------------
@@ -374,21 +230,6 @@ def test_zeros_after_the_point_are_digits_and_others_may_be_rounded():
     assert [read_claim(text).digits for text in ("350M", "2.0B", "120B", "124M", "85,056,000")] == [2, 2, 2, 3, 8]
 
 
-def test_no_tensor_is_left_out_twice():
-    model = build(SMALL)
-    counted = parameters_of(model.transformer.h[1], lambda name: not name.startswith("ln_"))
-    (answer,) = tallystick.reconcile(SMALL, counted).explanations
-    norms, rest = answer.steps
-    assert (norms.convention, rest.convention) == ("norms", "one-block")
-    assert norms.parameters == -parameters_of(model, is_norm)
-    assert rest.parameters == counted + parameters_of(model, is_norm) - parameters_of(model)
-
-
-def test_two_ways_to_the_same_tensors_are_one_explanation():
-    counted = parameters_of(build(SMALL).transformer.h, lambda name: ".ln_" not in name)
-    assert [names_of(one) for one in tallystick.reconcile(SMALL, counted).explanations] == [["kaplan", "norms"]]
-
-
 @pytest.mark.parametrize("claim", [85_056_000 + 47 * 768, 163_037_184 + 47 * 768])
 def test_a_vocabulary_is_not_padded_where_it_is_left_out_or_counted_otherwise(claim):
     assert not tallystick.reconcile("gpt2", claim).explained
@@ -396,71 +237,6 @@ def test_a_vocabulary_is_not_padded_where_it_is_left_out_or_counted_otherwise(cl
 
 def test_a_number_is_misread_once_at_most():
     assert not tallystick.reconcile("gpt2", "995M").explained  # 8 × 124.4M
-
-
-def test_an_empty_model_has_no_parameters_to_explain():
-    answer = tallystick.reconcile(nn.Module(), "1M")
-    assert (answer.actual, answer.explained) == (0, False)
-
-
-# -- claims as people write them ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "low", "high"),
-    [
-        ("124M", 123_500_000, 124_500_000),  # a half rounds up for some and to even for others: both are in
-        ("117m", 116_500_000, 117_500_000),
-        ("6.7B", 6_650_000_000, 6_750_000_000),
-        (".5B", 450_000_000, 550_000_000),
-        ("0.5 billion", 450_000_000, 550_000_000),
-        ("1.50bn", 1_495_000_000, 1_505_000_000),
-        ("~7B parameters", 6_500_000_000, 7_500_000_000),
-        ("1.5e9", 1_450_000_000, 1_550_000_000),
-        ("1.24E+08", 123_500_000, 124_500_000),
-        ("2T", 1_500_000_000_000, 2_500_000_000_000),
-        ("12K", 11_500, 12_500),
-        ("123550272", 123_550_272, 123_550_272),
-        ("123,550,272", 123_550_272, 123_550_272),
-        ("123_550_272", 123_550_272, 123_550_272),
-        ("123 550 272", 123_550_272, 123_550_272),
-        ("123.550272M", 123_550_272, 123_550_272),
-        ("85,056,000", 85_056_000, 85_056_000),
-        ("124000000", 123_500_000, 124_500_000),  # six zeros: nobody counted these
-        (124_439_808, 124_439_808, 124_439_808),
-    ],
-)
-def test_a_claim_stands_for_what_rounds_to_it(text, low, high):
-    claim = read_claim(text)
-    assert (claim.low, claim.high) == (low, high)
-
-
-REFUSED = [
-    ("abc", "is not a parameter count"), ("12Q", "is not a parameter count"), ("", "is not a parameter count"), ("-5", "is not a parameter count"), ("nan", "is not a parameter count"), ("inf", "is not a parameter count"),
-    ("8x7B", "is not a parameter count"), ("6,7B", "is not a parameter count"), ("1,24M", "is not a parameter count"), ("1e9B", "is not a parameter count"), ("１２M", "is not a parameter count"),
-    ("9" * 10_000, "is not a parameter count"), ("M" * 10_000, "is not a parameter count"), ("1\n2M", "is not a parameter count"), (".", "is not a parameter count"), ("e5", "is not a parameter count"),
-    ("1e999", "more than 10^18"), ("1e19", "more than 10^18"), ("9999999T", "more than 10^18"), ("1e-999", "less than one"),
-    ("124.4", "is not a whole number"), ("1.23456789012B", "is not a whole number"), ("0", "a claim must be above 0"), ("0.0M", "a claim must be above 0"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "why"), REFUSED, ids=[text[:12] for text, _ in REFUSED])
-def test_what_is_no_count_is_refused_in_one_line(text, why, capsys):
-    assert main(["reconcile", "gpt2", text]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    assert why in captured.err
-    assert len(captured.err) < 250
-    with pytest.raises(BadInput) as error:
-        tallystick.reconcile("gpt2", text)
-    assert captured.err == f"tallystick: {error.value.line}\n"
-
-
-@pytest.mark.parametrize("claim", [10**5000, -(10**5000), -5, True, 1.5e9, None, b"7B"], ids=range(7))
-def test_what_is_no_claim_in_python_is_refused(claim):
-    with pytest.raises(BadInput):
-        tallystick.reconcile("gpt2", claim)
 
 
 # -- the command line -----------------------------------------------------------------------------

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import re
 import runpy
 import shutil
+import subprocess
+import sys
 
 import pytest
 from hypothesis import Phase, find, settings
 
 import new_architecture
 import tallystick
+import unpackaged
 from new_architecture import ARCHITECTURES, SUPPORT, UNPACKAGED
 from repository import ROOT
 from tallystick import architectures
@@ -69,9 +74,27 @@ def test_a_skeleton_counts_at_once(root, counted, capsys):
     said = capsys.readouterr().out.splitlines()
     assert said[:2] == [f"wrote {ARCHITECTURES}/birch.py", f"wrote {UNPACKAGED}"]
     assert [line.strip()[:2] for line in said[2:]] == ["ne", "1.", "2.", "3."]
-    assert "python -m pytest tests/architectures -k birch" in said[4]
+    assert 'python -m pytest tests/architectures -k "[birch] or [birch-"' in said[4]
     assert "skeletons.py" in said[4]
     assert "make measure architectures" in said[5]
+
+
+@pytest.mark.usefixtures("preloaded")
+def test_the_check_takes_the_tests_of_the_type_alone():
+    """All of a type that few tests know, and none of Qwen 2, whose name begins so too."""
+    files = [f"tests/architectures/{name}.py" for name in ("test_roles", "test_unpackaged")]
+    command = [sys.executable, "-m", "pytest", "--collect-only", *files, "-k", new_architecture.selection("qwen")]
+    every_case = {**os.environ, "TALLYSTICK_EXAMPLES": "1"}  # also those that a commit leaves out
+    done = subprocess.run(command, cwd=ROOT, env=every_case, capture_output=True, text=True, check=False)
+    taken = [line.rpartition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+    assert {"test_every_tensor_has_a_role[qwen]", "test_drawn_configs[qwen]"} < {*taken}
+    assert len(taken) == 2 + len(unpackaged.UNPACKAGED["qwen"].published)
+    assert all(re.search(r"\[qwen[]-]", name) for name in taken)
+
+
+def test_other_names_that_begin_with_the_type_are_left_out():
+    assert new_architecture.selection("modernbert") == "([modernbert] or [modernbert-) and not [modernbert-decoder"
+    assert " and not [bert-base-cased" in new_architecture.selection("bert")
 
 
 def test_a_config_gives_the_defaults(root, counted):

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, given
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from checkpoints import data_bytes, header_of, write, write_raw
-from hostile import mutations, rewritten, survives
-from rotating import drawn_by_commit
+from checkpoints import header_of, write_raw
+from read_safetensors import by_library, by_us
 from tallystick.core import budget
 from tallystick.core.budget import one_source
 from tallystick.core.dtypes import BITS
@@ -32,17 +26,6 @@ TORCH_DTYPES = [
     torch.uint64, torch.uint32, torch.uint16, torch.uint8, torch.bool, torch.complex64,
     torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu,
 ]  # fmt: skip
-
-
-def by_library(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Names, shapes and dtypes as the format's own library reads them."""
-    with safe_open(path, "pt") as file:
-        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # no mapping
-        return {name: (tuple(one.get_shape()), DTYPES[one.get_dtype()]) for name, one in slices.items()}
-
-
-def by_us(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    return {tensor.name: (tensor.shape, tensor.dtype) for tensor in read_header(path).tensors}
 
 
 # -- what the library writes ----------------------------------------------------------------------
@@ -303,189 +286,3 @@ def test_the_largest_header_is_the_librarys(tmp_path: Path):
         with pytest.raises(SafetensorError) as error, safe_open(tmp_path / "a.safetensors", "pt"):
             pass
         assert ("too large" in str(error.value)) is refused
-
-
-# -- whatever a file may hold ---------------------------------------------------------------------
-
-
-@st.composite
-def headers(draw: DrawFn) -> tuple[bytes, int]:
-    """A sound header and the bytes of data that it asks for."""
-    names = draw(st.lists(st.sampled_from(["a", "b.0.w", "b.1.w", "é", "wte.weight", 'q"\\']), unique=True, max_size=4))
-    shapes = {name: draw(st.lists(st.integers(0, 5), max_size=3)) for name in names}
-    words = {name: draw(st.sampled_from(["F32", "BF16", "U8", "I64", "BOOL", "F8_E4M3"])) for name in names}
-    told = header_of(shapes, dtypes=words)
-    data = max((one["data_offsets"][1] for one in told.values()), default=0)
-    if draw(st.booleans()):
-        told["__metadata__"] = draw(st.dictionaries(st.sampled_from(["format", "a"]), st.sampled_from(["pt", "b.0.w"])))
-    order = draw(st.permutations(list(told)))
-    spaced = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:\r")]))
-    text = json.dumps({name: told[name] for name in order}, separators=spaced, ensure_ascii=draw(st.booleans()))
-    return (text + " " * draw(st.integers(0, 8))).encode(), data
-
-
-PIECES = [
-    b'"', b"{", b"}", b"[", b"]", b",", b":", b" ", b"\\", b"0", b"9", b"-", b".", b"e", b"\n", b"\0", b"\xff", b"\xc3",
-    b"\\u0000", b"\\ud800", b"null", b"true", b"4294967296", b"9223372036854775808", b"18446744073709551615", b"F32",
-    b"F64", b"U8", b"F4", b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},', b'"__metadata__":{},', b"dtype",
-    b'"extra":1,', "٢".encode(),
-]  # fmt: skip
-
-
-@st.composite
-def files(draw: DrawFn) -> bytes:
-    """A sound file with a few things done to it."""
-    header, data = draw(headers())
-    edited = bytearray(header)
-    for _ in range(draw(st.integers(0, 3))):
-        at = draw(st.integers(0, len(edited)))
-        match draw(st.sampled_from(["flip", "insert", "delete", "number", "word", "repeat"])):
-            case "flip" if at < len(edited):
-                edited[at] ^= 1 << draw(st.integers(0, 7))
-            case "insert":
-                edited[at:at] = draw(st.sampled_from(PIECES))
-            case "delete":
-                del edited[at : at + draw(st.integers(1, 12))]
-            case "number":
-                digits = [place for place, byte in enumerate(edited) if chr(byte).isdigit()]
-                if digits:
-                    place = draw(st.sampled_from(digits))
-                    edited[place : place + 1] = draw(st.sampled_from([b"0", b"1", b"8", b"00", b"16", b"-1", b"1.0"]))
-            case "word":
-                words = [b"F32", b"BF16", b"U8", b"I64", b"shape", b"dtype", b"data_offsets", b"__metadata__"]
-                old, new = draw(st.sampled_from(words)), draw(st.sampled_from(words))
-                edited = edited.replace(old, new, draw(st.integers(1, 2)))
-            case "repeat":
-                part = bytes(edited[at : at + draw(st.integers(1, 60))])
-                edited[at:at] = part
-    length = max(0, len(edited) + draw(st.sampled_from([0] * 8 + [1, -1, 8, 2**40])))
-    content = length.to_bytes(8, "little") + bytes(edited) + bytes(data)
-    end = draw(st.sampled_from([0] * 8 + [1, 7]))
-    return content[: len(content) - end] + bytes(draw(st.sampled_from([0] * 8 + [1])))
-
-
-@drawn_by_commit(500)
-@given(content=files())
-@example(content=b"")
-@example(content=b"version https://git-lfs.github.com/spec/v1\n")
-def test_no_file_is_read_otherwise_than_by_the_library(tmp_path_factory: pytest.TempPathFactory, content: bytes):
-    """Refused in one line, or read as the library reads it: nothing else, whatever the bytes
-    are.
-    """
-    path = tmp_path_factory.getbasetemp() / "mutated.safetensors"
-    path.write_bytes(content)
-    try:
-        ours = by_us(path)
-    except BadInput as error:
-        refusal = str(error)
-    else:
-        assert ours == by_library(path)
-        return
-    assert refusal.isprintable()
-    assert len(refusal) < 400 + len(str(path))
-
-
-@drawn_by_commit(150)
-@given(header=headers())
-def test_sound_files_are_read(tmp_path_factory: pytest.TempPathFactory, header: tuple[bytes, int]):
-    """The drawn headers are sound before anything is done to them: the test above has something to
-    break.
-    """
-    path = write_raw(tmp_path_factory.getbasetemp() / "sound.safetensors", *header)
-    assert by_us(path) == by_library(path)
-
-
-SOUND = {
-    "__metadata__": {"format": "pt", "é": ""},
-    **header_of({"h.0.w": (2, 3), "h.1.w": (2, 3), 'q"\\': (), "none": (0, 4)}),
-}
-
-
-def as_the_library_reads_it(path: Path) -> None:
-    assert by_us(path) == by_library(path)
-
-
-@pytest.mark.parametrize("spaced", [(",", ":"), (" ,\n", "\t:\r")], ids=["close", "spaced"])
-def test_a_changed_file_is_counted_or_refused(tmp_path: Path, spaced: tuple[str, str]):
-    path = write_raw(tmp_path / "a.safetensors", json.dumps(SOUND, separators=spaced), data_bytes(SOUND))
-    assert survives(path, mutations(path.read_bytes(), most=200), read=as_the_library_reads_it)
-
-
-def test_a_header_with_other_values_is_counted_or_refused(tmp_path: Path):
-    path, data = tmp_path / "a.safetensors", data_bytes(SOUND)
-    put = partial(write_raw, path, data=data)
-    assert survives(path, rewritten(SOUND, most=200), put=put, read=as_the_library_reads_it)
-
-
-# -- what a file may cost -------------------------------------------------------------------------
-
-KILOBYTES = 200 * 1024
-COSTLY = {
-    "lists nested": "[" * KILOBYTES,
-    "objects nested": '{"a":' * (KILOBYTES // 5),
-    "a shape nested": '{"a":{"dtype":"U8","shape":' + "[" * KILOBYTES,
-    "quotes": "{" + '"' * KILOBYTES,
-    "backslashes": '{"' + "\\" * KILOBYTES,
-    "escaped quotes": '{"' + '\\"' * (KILOBYTES // 2),
-    "escapes in a name": '{"' + "\\u0041" * (KILOBYTES // 6) + '":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}',
-    "commas": "{" + "," * KILOBYTES,
-    "spaces": "{" + " " * KILOBYTES,
-    "spaces in a tensor": '{"a":{' + " " * KILOBYTES + '"dtype"',
-    "digits": '{"a":{"dtype":"U8","shape":[' + "1" * KILOBYTES,
-    "sizes": '{"a":{"dtype":"U8","shape":[' + "1," * (KILOBYTES // 2) + '1],"data_offsets":[0,1]}}',
-    "large sizes": '{"a":{"dtype":"U8","shape":['
-    + "9999999999999999999," * (KILOBYTES // 20)
-    + '9],"data_offsets":[]}}',
-    "spaced sizes": '{"a":{"dtype":"U8","shape":[' + "1 , " * (KILOBYTES // 4) + "x",
-    "offsets": '{"a":{"dtype":"U8","shape":[0],"data_offsets":[' + "0," * (KILOBYTES // 2) + "0]}}",
-    "metadata": '{"__metadata__":{' + '"a":"b",' * (KILOBYTES // 8) + "}}",
-    "fields": '{"a":{' + '"dtype":"U8",' * (KILOBYTES // 13) + "}}",
-    "wide characters": '{"' + "😀" * (KILOBYTES // 4) + '":{}}',
-}
-
-
-@pytest.mark.parametrize("what", COSTLY)
-def test_no_header_costs_more_than_a_few_times_its_size(tmp_path: Path, what: str):
-    """And the scan comes to an end: a pattern that backtracks would be at it for years."""
-    path = write_raw(tmp_path / "a.safetensors", COSTLY[what])
-    tracemalloc.start()
-    try:
-        read_header(path)
-    except BadInput:
-        pass
-    finally:
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-    assert most < 10 * path.stat().st_size + 64 * 1024
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        pytest.param(("{}", LARGEST_HEADER), id="a header of 100 MB"),
-        pytest.param(("{}", 2**63), id="a header of 2^63 bytes"),
-        pytest.param(({"a": {"dtype": "F64", "shape": [10**18], "data_offsets": [0, 8 * 10**18]}}, None), id="10^18"),
-        pytest.param(({"a": {"dtype": "U8", "shape": [10**9] * 60, "data_offsets": [0, 0]}}, None), id="10^540"),
-    ],
-)
-def test_a_claim_costs_nothing(tmp_path: Path, claim: tuple[Any, int | None]):
-    path = write_raw(tmp_path / "a.safetensors", claim[0], length=claim[1])
-    tracemalloc.start()
-    try:
-        with pytest.raises(BadInput):
-            read_header(path)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 256 * 1024
-
-
-def test_data_is_not_read(tmp_path: Path):
-    path = write(tmp_path / "a.safetensors", {"a": (2**30,)})
-    tracemalloc.start()
-    try:
-        read_header(path)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 256 * 1024

@@ -1,5 +1,5 @@
-"""Folders as people have them: copies, half uploads, pointers, adapters, classifiers, and what
-configs and indexes say wrongly.
+"""Folders as people have them: copies, layouts, classifiers, and what configs and indexes say
+wrongly.
 """
 
 from __future__ import annotations
@@ -8,34 +8,28 @@ import json
 from pathlib import Path
 from typing import Any
 
-import peft
 import pytest
-import torch
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from checkpoint_models import LLAMA, LLAMA_BODY, LLAMA_UNTIED, MORE, llama_shapes, parameters, small_model
+from checkpoint_models import (
+    LLAMA,
+    LLAMA_BODY,
+    LLAMA_SIZES,
+    LLAMA_UNTIED,
+    MORE,
+    llama_shapes,
+    noted,
+    parameters,
+    refused,
+    sharded,
+    small_model,
+)
 from checkpoints import write, write_config, write_sharded
-from hostile import mutations, rewritten, survives
-from tallystick import Ledger, architectures, count, ties
-from tallystick.cli.main import main
-from tallystick.sources.checkpoint.peft import adapter_notes
+from tallystick import architectures, count, ties
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
-SIZES = {key: value for key, value in LLAMA.items() if key != "model_type"}
-
-
-def noted(ledger: Ledger, words: str) -> bool:
-    return any(words in note for note in ledger.notes)
-
-
-def refused(capsys: pytest.CaptureFixture[str], *command: str) -> str:
-    """The one line with which a command refuses."""
-    assert main(list(command)) == 2
-    told = capsys.readouterr()
-    assert (told.out, told.err.count("\n")) == ("", 1)
-    return told.err
 
 
 # -- flags that are absent, heads that are stored all the same ------------------------------------
@@ -84,19 +78,6 @@ def test_an_alias_in_the_metadata_holds_in_either_direction(tmp_path: Path, kept
 
 
 # -- what indexes and configs say wrongly ---------------------------------------------------------
-
-
-FLOAT32 = {**LLAMA, "dtype": "float32"}
-
-
-def sharded(folder: Path, **metadata: Any) -> Path:
-    shapes = list(llama_shapes().items())
-    write_config(folder, FLOAT32)
-    index = write_sharded(folder, dict(shapes[:15]), dict(shapes[15:]))
-    told = json.loads(index.read_text())
-    told["metadata"].update(metadata)
-    index.write_text(json.dumps(told))
-    return index
 
 
 def test_an_index_that_says_the_truth_is_not_mentioned(tmp_path: Path):
@@ -235,230 +216,6 @@ def test_biases_are_parameters(tmp_path: Path):
     assert (ledger.total, ledger.totals["buffers"]) == (10, 0)
 
 
-# -- weights that are not there -------------------------------------------------------------------
-
-
-def pointer(path: Path, size: int) -> None:
-    path.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize {size}\n")
-
-
-def test_a_pointer_in_place_of_the_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    write_config(tmp_path, FLOAT32)
-    pointer(tmp_path / "model.safetensors", 4 * LLAMA_UNTIED + 2000)
-    ledger = count(tmp_path)
-    assert (ledger.kind, ledger.total) == ("config", LLAMA_UNTIED)
-    assert ledger.notes == (
-        f"model.safetensors is a Git LFS pointer to {4 * LLAMA_UNTIED + 2000:,} bytes: counted from the"
-        " config; run `git lfs pull` for the files",
-    )
-    answer = ties(tmp_path)
-    assert answer.verdict == "unknown"
-    assert answer.notes == ledger.notes
-    assert "is a Git LFS pointer" in refused(capsys, "count", str(tmp_path / "model.safetensors"))
-
-
-def test_a_pointer_to_more_than_the_config_describes(tmp_path: Path):
-    """As where a head is stored that the config ties."""
-    write_config(tmp_path, FLOAT32)
-    pointer(tmp_path / "model.safetensors", 4 * LLAMA_UNTIED + 2_000_000)
-    assert noted(count(tmp_path), "2,000,000 bytes more than the config's model")
-
-
-def test_pointers_in_place_of_shards(tmp_path: Path):
-    sharded(tmp_path)
-    for number in (1, 2):
-        pointer(tmp_path / f"model-0000{number}-of-00002.safetensors", 2 * LLAMA_UNTIED)
-    ledger = count(tmp_path)
-    assert ledger.total == LLAMA_UNTIED
-    assert noted(ledger, f"2 of 2 weight files are Git LFS pointers, together to {4 * LLAMA_UNTIED:,} bytes")
-    assert len(ledger.notes) == 1
-
-
-def test_pointers_without_a_config_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    pointer(tmp_path / "model.safetensors", 1000)
-    assert "is a Git LFS pointer, not the file itself" in refused(capsys, "count", str(tmp_path))
-
-
-@pytest.mark.parametrize("indexed", [True, False], ids=["with its index", "before its index"])
-def test_an_upload_that_stopped_half_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], indexed: bool):
-    """39 of 162 shards."""
-    shapes = {f"model.layers.{layer}.mlp.up_proj.weight": (12, 8) for layer in range(162)}
-    index = write_sharded(tmp_path, *({name: shape} for name, shape in shapes.items()))
-    for number in range(40, 163):
-        (tmp_path / f"model-{number:05}-of-00162.safetensors").unlink()
-    if not indexed:
-        index.unlink()
-    else:
-        assert "names 162 shards, of which 123 are missing from its folder" in refused(capsys, "count", str(index))
-        assert "of which 123 are missing from its folder" in refused(capsys, "count", str(tmp_path))
-    write_config(tmp_path, LLAMA)
-    ledger = count(tmp_path)
-    assert ledger.total == LLAMA_UNTIED
-    assert ledger.notes[0] == (
-        "39 of 162 weight files are present, not 'model-00040-of-00162.safetensors' to"
-        " 'model-00162-of-00162.safetensors': counted from the config"
-    )
-    assert ties(tmp_path).verdict == "unknown"
-
-
-def test_an_index_alone_is_set_against_the_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    index = tmp_path / "model.safetensors.index.json"
-    names = {**dict.fromkeys(llama_shapes(head=False), "a.safetensors"), "model.layers.0.extra.weight": "b.safetensors"}
-    index.write_text(json.dumps({"weight_map": names}))
-    assert "names 2 shards, of which 2 are missing from its folder" in refused(capsys, "count", str(tmp_path))
-    write_config(tmp_path, FLOAT32)
-    ledger = count(tmp_path)
-    assert ledger.total == LLAMA_UNTIED
-    assert ledger.notes == (
-        "0 of 2 weight files are present, not 'a.safetensors', 'b.safetensors': counted from the config",
-        "1 tensors are in the config but not in the index: lm_head.weight",
-        "1 tensors are in the index but not in the config: model.layers.0.extra.weight",
-    )
-
-
-def test_an_index_alone_that_names_a_head_which_the_config_ties(tmp_path: Path):
-    index = tmp_path / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": dict.fromkeys(llama_shapes(), "a.safetensors")}))
-    write_config(tmp_path, {**LLAMA, "tie_word_embeddings": True})
-    ledger = count(tmp_path)
-    assert ledger.total == LLAMA_BODY + 160
-    assert noted(ledger, "lm_head.weight is stored although the config ties it to model.embed_tokens.weight")
-
-
-def test_an_index_with_the_marks_of_a_merge(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    index = sharded(tmp_path)
-    told = json.dumps(json.loads(index.read_text()), indent=2)
-    index.write_text(f"<<<<<<< HEAD\n{told}\n=======\n{told}\n>>>>>>> refs/pr/1\n")
-    said = refused(capsys, "count", str(tmp_path))
-    assert "index.json is not JSON: unresolved merge conflict '<<<<<<< HEAD' in line 1" in said
-    index.write_text(f"{told}\n=======\n{told}\n")
-    assert "merge conflict '=======' in line" in refused(capsys, "count", str(tmp_path))
-
-
-def test_an_index_of_two_documents_is_refused_where_the_second_begins(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    index = sharded(tmp_path)
-    index.write_text("{}\n{}")
-    assert "is not JSON: Extra data at line 2 column 1" in refused(capsys, "count", str(tmp_path))
-
-
-# -- adapters -------------------------------------------------------------------------------------
-
-ADAPTERS: dict[str, tuple[Any, str]] = {
-    "LoRA": (
-        lambda: peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"]),
-        "a PEFT adapter (LORA), rank 4 on q_proj, v_proj (6 modules), for 'somebody/base' (base model not counted)",
-    ),
-    "LoRA of two ranks": (
-        lambda: peft.LoraConfig(r=4, rank_pattern={"v_proj": 2}, target_modules=["q_proj", "v_proj"]),
-        "rank 2, 4 on q_proj, v_proj (6 modules)",
-    ),
-    "LoRA and a whole head": (
-        lambda: peft.LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["lm_head"]),
-        "complete tensors in addition: base_model.model.lm_head.weight (160 parameters)",
-    ),
-    "DoRA": (lambda: peft.LoraConfig(r=4, use_dora=True, target_modules=["down_proj"]), "rank 4 on down_proj (3 modules)"),
-    "IA3": (
-        lambda: peft.IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
-        "a PEFT adapter (IA3), for 'somebody/base'",
-    ),
-    "prompt tuning": (
-        lambda: peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=5), "a PEFT adapter (PROMPT_TUNING)",
-    ),
-    "VeRA": (lambda: peft.VeraConfig(r=4, target_modules=["q_proj"]), "a PEFT adapter (VERA)"),
-}  # fmt: skip
-
-
-def adapted(folder: Path, config: Any) -> Any:
-    base = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES))
-    base.name_or_path = base.config._name_or_path = "somebody/base"
-    model = peft.get_peft_model(base, config)
-    model.save_pretrained(folder, save_embedding_layers=False)  # which it would look for on the hub
-    return model
-
-
-@pytest.mark.parametrize("name", ADAPTERS)
-def test_an_adapter_is_counted_alone_and_its_base_named(tmp_path: Path, name: str):
-    config, said = ADAPTERS[name]
-    model = adapted(tmp_path, config())
-    trained = sum(one.numel() for one in model.parameters() if one.requires_grad)
-    ledger = count(tmp_path)
-    assert ledger.total == trained
-    assert noted(ledger, said)
-    assert not noted(ledger, "no LM head")
-    assert ties(tmp_path).problems == ()
-
-    # A config that a trainer left beside it is the base's, none of whose tensors are expected here.
-    write_config(tmp_path, LLAMA)
-    assert (count(tmp_path).total, count(tmp_path).described) == (trained, None)
-
-
-def test_an_adapter_in_a_pickle(tmp_path: Path):
-    model = adapted(tmp_path, ADAPTERS["LoRA"][0]())
-    (tmp_path / "adapter_model.safetensors").unlink()
-    state = peft.get_peft_model_state_dict(model, save_embedding_layers=False)
-    torch.save(state, tmp_path / "adapter_model.bin")
-    ledger = count(tmp_path)
-    assert ledger.total == sum(one.numel() for one in state.values())
-    assert ledger.by("role") == {"attention": ledger.total}
-    assert noted(ledger, ADAPTERS["LoRA"][1])
-
-
-def test_an_adapter_whose_config_says_another_rank(tmp_path: Path):
-    adapted(tmp_path, ADAPTERS["LoRA"][0]())
-    config = tmp_path / "adapter_config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "r": 16}))
-    assert noted(count(tmp_path), "adapter_config.json says rank 16, but the tensors have rank 4")
-    config.write_text(json.dumps({**json.loads(config.read_text()), "r": 10**4000}))
-    assert noted(count(tmp_path), "adapter_config.json says rank an integer of 13288 bits, but the tensors have rank 4")
-
-
-@pytest.mark.parametrize(
-    ("shapes", "config", "words"),
-    [
-        ({"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 3)}, "{}", "have different ranks"),
-        ({"a.lora_A.weight": (4, 8)}, "{}", "without its adapter's other matrix"),
-        ({"a.lora_A.weight": (), "a.lora_B.weight": ()}, "{}", "have different ranks"),
-        ({"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 4)}, "[]", "expected an object with a peft_type"),
-        ({"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 4)}, "{", "is not JSON"),
-        ({"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 4)}, "", "is empty"),
-    ],
-)
-def test_a_broken_adapter_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], shapes: dict[str, tuple[int, ...]], config: str, words: str
-):
-    write(tmp_path / "adapter_model.safetensors", shapes)
-    (tmp_path / "adapter_config.json").write_text(config)
-    assert words in refused(capsys, "count", str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "config", [{}, {"peft_type": 3, "r": "x"}, {"peft_type": "\x1b[2J", "base_model_name_or_path": "\n"}], ids=str
-)
-def test_an_odd_config_of_an_adapter_is_quoted(tmp_path: Path, config: dict[str, Any]):
-    write(tmp_path / "adapter_model.safetensors", {"a.lora_A.weight": (4, 8), "a.lora_B.weight": (8, 4)})
-    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
-    ledger = count(tmp_path)
-    assert ledger.total == 64
-    assert all(note.isprintable() for note in ledger.notes)
-
-
-@pytest.mark.parametrize("changes", [mutations, rewritten])
-def test_a_changed_config_of_an_adapter_is_counted_or_refused(tmp_path: Path, changes: Any):
-    modules = {f"base_model.model.h.{layer}.attn.{part}" for layer in range(2) for part in ("q_proj", "v_proj")}
-    matrices = {"lora_A.weight": (4, 8), "lora_B.weight": (8, 4)}
-    shapes = {f"{module}.{name}": shape for module in sorted(modules) for name, shape in matrices.items()}
-    write(tmp_path / "adapter_model.safetensors", {**shapes, "base_model.model.score.weight": (2, 8)})
-    said = {
-        "peft_type": "LORA", "base_model_name_or_path": "somebody/base", "r": 4, "lora_alpha": 8, "rank_pattern": {},
-        "target_modules": ["q_proj", "v_proj"], "modules_to_save": ["score"], "task_type": "CAUSAL_LM",
-    }  # fmt: skip
-    inputs = changes(json.dumps(said).encode() if changes is mutations else said, most=100)
-    config, entries = tmp_path / "adapter_config.json", count(tmp_path / "adapter_model.safetensors").rolled
-    assert survives(config, inputs, source=tmp_path, read=lambda _: adapter_notes(config, entries))
-
-
 # -- what is no one model -------------------------------------------------------------------------
 
 
@@ -496,7 +253,7 @@ def test_a_folder_of_models_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     "kind", ["LlamaForSequenceClassification", "LlamaForTokenClassification", "LlamaForQuestionAnswering"]
 )
 def test_a_classifier_has_lost_no_head(tmp_path: Path, kind: str, stated: bool, tied: bool):
-    model = getattr(transformers, kind)(transformers.LlamaConfig(**SIZES, tie_word_embeddings=tied))
+    model = getattr(transformers, kind)(transformers.LlamaConfig(**LLAMA_SIZES, tie_word_embeddings=tied))
     model.save_pretrained(tmp_path)
     if not stated:
         config = json.loads((tmp_path / "config.json").read_text())

@@ -17,44 +17,11 @@ from torchao.quantization import Float8WeightOnlyConfig, Int8WeightOnlyConfig, q
 from transformers.integrations.finegrained_fp8 import replace_with_fp8_linear
 
 import packings
-from hostile import survives
+from quantized_configs import DEEPSEEK, FLOAT, GPT_OSS, LLAMA, MOE, TILES, bytes_of, compressed, quantised
 from reference import build
 from tallystick import count, memory, reconcile
-from tallystick.core import budget
-from tallystick.errors import BadInput
-from tallystick.sources.quantized.excluded_modules import Patterns
 
-LLAMA = {**packings.LLAMA, "tie_word_embeddings": False}
-GPT_OSS = {
-    "model_type": "gpt_oss", "vocab_size": 201088, "hidden_size": 2880, "intermediate_size": 2880, "head_dim": 64,
-    "num_hidden_layers": 24, "num_attention_heads": 64, "num_key_value_heads": 8, "num_local_experts": 32,
-    "num_experts_per_tok": 4, "tie_word_embeddings": False,
-    "quantization_config": {
-        "quant_method": "mxfp4",
-        "modules_to_not_convert": [
-            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head",
-        ],
-    },
-}  # fmt: skip
-TILES = {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [128, 128]}
-DEEPSEEK = {
-    "model_type": "deepseek_v3", "vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432,
-    "moe_intermediate_size": 2048, "num_hidden_layers": 61, "first_k_dense_replace": 3, "num_attention_heads": 128,
-    "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
-    "n_shared_experts": 1, "n_routed_experts": 256, "num_experts_per_tok": 8, "dtype": "bfloat16",
-    "quantization_config": TILES,
-}  # fmt: skip
-
-
-def quantised(told: dict[str, Any], **more: Any) -> Any:
-    return count({**LLAMA, "quantization_config": told, **more})
-
-
-def bytes_of(ledger: Any) -> int:
-    return int(ledger.totals["stored_bytes"])
-
-
-# -- published files -------------------------------------------------------------------------------
+# -- published files ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -89,21 +56,10 @@ def test_deepseek_v3_with_its_prediction_layer_takes_what_its_files_hold():
     assert 0 < 688_586_727_753 - files < 150 * 91_991
 
 
-# -- what each library writes ----------------------------------------------------------------------
-
-
-_GROUP = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32, "symmetric": True}
-
-
-def compressed(form: str, **weights: Any) -> dict[str, Any]:
-    group = {"targets": ["Linear"], "weights": {**_GROUP, **weights}}
-    return {
-        "quant_method": "compressed-tensors", "format": form, "config_groups": {"group_0": group}, "ignore": ["lm_head"],
-    }  # fmt: skip
-
+# -- what each library writes ---------------------------------------------------------------------
 
 BNB = {"quant_method": "bitsandbytes", "load_in_4bit": True}
-FLOAT = {"num_bits": 8, "type": "float"}
+
 HQQ = {"quant_method": "hqq", "skip_modules": ["lm_head"]}
 SAID: dict[str, dict[str, Any]] = {
     "bitsandbytes nf4": {**BNB, "bnb_4bit_quant_type": "nf4"},
@@ -201,15 +157,10 @@ def test_floats_of_mlx_have_a_byte_for_each_group(mode: str, bits: int, group: i
     assert bytes_of(count({**LLAMA, "quantization": told})) == packed + 2 * (packings.OWN - matrices - table)
 
 
-# -- what transformers and torchao make of a model -------------------------------------------------
-
+# -- what transformers and torchao make of a model ------------------------------------------------
 
 SMALL = {**LLAMA, "hidden_size": 256, "intermediate_size": 320, "num_attention_heads": 4}
-MOE = {
-    "model_type": "qwen3_moe", "hidden_size": 256, "intermediate_size": 320, "moe_intermediate_size": 128, "num_experts": 4,
-    "num_experts_per_tok": 2, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
-    "vocab_size": 100, "mlp_only_layers": [0], "dtype": "bfloat16", "tie_word_embeddings": False,
-}  # fmt: skip
+
 V4 = {
     "model_type": "deepseek_v4", "hidden_size": 256, "moe_intermediate_size": 128, "n_routed_experts": 4,
     "num_experts_per_tok": 2, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 100, "dtype": "bfloat16",
@@ -279,63 +230,7 @@ def test_torchao_is_what_torchao_makes_of_the_model(kind: Any, said: str):
     assert bytes_of(quantised(told)) == true
 
 
-# -- which modules ---------------------------------------------------------------------------------
-
-
-def packed_in(ledger: Any) -> set[str]:
-    return {entry.name for entry in ledger.entries if entry.packed is not None and not entry.buffer}
-
-
-@pytest.mark.parametrize(
-    ("ignored", "left"),
-    [
-        (["re:.*self_attn.*"], 2 * 4),
-        ([r"re:.*mlp\.(gate|up)_proj$"], 2 * 2),
-        ([r"re:.*layers\.1\..*"], 7),
-        (["model.layers.0.self_attn.q_proj"], 1),
-        (["model.layers.0.self_attn"], 4),
-        (["model.language_model.layers.1.mlp*"], 3),  # as a model that also sees is written
-        (["*down_proj"], 2),
-        (["model.layers.0.self_attn.q"], 0),  # the start of a name is not the module
-        ([], 0),
-    ],
-)
-def test_what_a_config_leaves_out_stays_as_it_is(ignored: list[str], left: int):
-    ledger = quantised({**compressed("pack-quantized"), "ignore": ["lm_head", *ignored]})
-    assert len(packed_in(ledger)) == 14 - left
-
-
-def test_groups_of_targets():
-    told = compressed("pack-quantized")
-    told["config_groups"] = {
-        "attention": {"targets": ["re:.*self_attn.*"], "weights": {**_GROUP, **FLOAT, "strategy": "channel"}, "format": "float-quantized"},
-        "rest": {"targets": ["Linear"], "weights": _GROUP},
-    }  # fmt: skip
-    ledger = quantised(told)
-    assert ledger.by("dtype")["float8_e4m3fn"] == 2 * (64 * 64 + 32 * 64) * 2
-    assert ledger.by("dtype")["int4"] == 2 * 3 * 96 * 64
-
-
-def test_experts_are_packed_and_routers_are_not():
-    for told in (TILES, compressed("pack-quantized"), {"quant_method": "gptq", "bits": 4, "group_size": 128}):
-        names = packed_in(count({**MOE, "quantization_config": told}))
-        assert "model.layers.1.mlp.experts.gate_up_proj" in names
-        assert not any(name.endswith("mlp.gate.weight") for name in names)
-
-
-def test_gptq_leaves_modules_by_its_dynamic_rules():
-    told = {
-        "quant_method": "gptq",
-        "bits": 4,
-        "group_size": 32,
-        "dynamic": {r"-:.*\.down_proj": {}, r"+:.*q_proj": {"bits": 8}},
-    }
-    ledger = quantised(told)
-    assert ledger.by("dtype")["int8"] == 2 * 64 * 64
-    assert not any("down_proj" in name for name in packed_in(ledger))
-
-
-# -- dtypes ----------------------------------------------------------------------------------------
+# -- dtypes ---------------------------------------------------------------------------------------
 
 
 def test_no_dtype_is_said():
@@ -377,83 +272,7 @@ def test_reconcile_speaks_of_no_files_where_there_are_none():
     assert [step.convention for step in answer.steps] == ["buffers"]
 
 
-# -- what cannot be known --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("told", "words"),
-    [
-        ({"quant_method": "aqlm"}, "'aqlm'"),
-        ({"quant_method": "quark"}, "'quark'"),
-        ({"quant_method": "gptq"}, "bits is None"),
-        ({"quant_method": "gptq", "bits": 40}, "bits is 40"),
-        ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "marlin"),
-        ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "gemv"),
-        ({"quant_method": "bitsandbytes"}, "load_in_4bit"),
-        ({**TILES, "weight_block_size": "128"}, "block size"),
-        ({**TILES, "weight_block_size": [0, 128]}, "block size"),
-        (compressed("marlin-24"), "marlin-24"),
-        ({"quant_method": "compressed-tensors"}, "weights"),
-        ({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"}, "W4A8_AWQ"),
-        ({"quant_method": "torchao", "quant_type": "fpx"}, "fpx"),
-        ({"bits": 4}, "unknown without the weights"),
-    ],
-)
-def test_what_is_not_stated_is_said_and_counted_in_the_dtype(told: dict[str, Any], words: str):
-    ledger = quantised(told)
-    assert ledger.totals["bytes"] == 2 * packings.OWN
-    assert ledger.stored is None
-    (note,) = [note for note in ledger.notes if "quantised" in note]
-    assert words in note
-    assert "counted in bfloat16" in note
-
-
-HOSTILE: list[Any] = [
-    {**compressed("pack-quantized"), "ignore": ["re:(a+)+$", "re:(", "re:.*.*.*.*.*x", 7, None, "a" * 10_000]},
-    {"quant_method": "fp8", "modules_to_not_convert": "lm_head", "weight_block_size": [128, 128]},
-    {"quant_method": "fp8", "modules_to_not_convert": {"a": 1}, "weight_block_size": [1 << 60, 1]},
-    {"quant_method": ["fp8"]},
-    {"quant_method": "gptq", "bits": 4, "dynamic": {"-:[": {}, "+:x": {"bits": None}}},
-    {"quant_method": "gptq", "bits": True, "group_size": -7},
-    {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": "4", "type": 3}}}},
-    {"quant_method": "modelopt", "quant_algo": {}, "quantized_layers": {"x": []}},
-    {"quant_method": "torchao", "quant_type": {"default": []}},
-    {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": [4]}}},
-    {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": ["nf4"]},
-    {"quant_method": "quanto", "weights": ["int4"]},
-    "fp8",
-    ["fp8"],
-]
-
-
-@pytest.mark.parametrize("told", HOSTILE)
-def test_an_odd_quantisation_changes_no_count(told: Any):
-    assert quantised(told).total == packings.OWN
-
-
-def test_an_odd_quantisation_in_a_file(tmp_path: Path):
-    configs = [json.dumps({**LLAMA, "quantization_config": told}).encode() for told in HOSTILE]
-    assert survives(tmp_path / "config.json", configs, read=None) == 0
-
-
-def test_a_pattern_that_could_take_for_ever_is_not_read():
-    patterns = Patterns(["re:(a+)+$", "re:.*.*.*.*x", "lm_head"])
-    assert patterns.unread == ["re:(a+)+$", "re:.*.*.*.*x"]
-    assert not patterns.matches("a" * 200)
-    assert patterns.matches("lm_head")
-
-
-@pytest.mark.parametrize("pattern", ["re:.*{}.*x.*y", "re:[a{}"])
-def test_patterns_without_end_are_refused_in_one_line(pattern: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(budget, "SECONDS", 0.5)
-    told = {**compressed("pack-quantized"), "ignore": [pattern.format(number) for number in range(60_000)]}
-    with pytest.raises(BadInput, match="the dictionary: quantization_config: reading it takes more than"):
-        quantised(told, num_hidden_layers=9_000)
-
-
-def test_more_layers_than_can_be_looked_at_one_by_one():
-    told = {**TILES, "modules_to_not_convert": ["lm_head", "model.layers.0.mlp"]}
-    assert quantised(told, num_hidden_layers=1_000_000).total > packings.OWN
+# -- absent files, and ranks ----------------------------------------------------------------------
 
 
 def test_pasted_and_absent_weights_take_the_same(tmp_path: Path):

@@ -4,10 +4,15 @@ them.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
-from checkpoints import gpt2_published
+import pytest
+
+from checkpoints import gpt2_published, write_config, write_sharded
 from tallystick import Ledger
+from tallystick.cli.main import main
 
 # A GPT-2 small enough to name each of its tensors; what is left out has the type's own default.
 TINY = {"model_type": "gpt2", "n_embd": 8, "n_layer": 2, "n_head": 2, "vocab_size": 20, "n_positions": 6}
@@ -23,6 +28,8 @@ LLAMA = {
     "model_type": "llama", "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 3, "num_attention_heads": 2,
     "num_key_value_heads": 1, "vocab_size": 20,
 }  # fmt: skip
+LLAMA_SIZES = {key: value for key, value in LLAMA.items() if key != "model_type"}
+FLOAT32 = {**LLAMA, "dtype": "float32"}
 
 
 def llama_shapes(*, head: bool = True, embedding: bool = True, prefix: str = "model.") -> dict[str, tuple[int, ...]]:
@@ -97,3 +104,28 @@ def small_model(model_type: str, **more: Any) -> Any:
 
 def parameters(model: Any) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def tie_of(ledger: Ledger) -> tuple[tuple[str, ...], str, int]:
+    """The names of the one tie that there is, what it is, and its parameters."""
+    (tie,) = ledger.ties
+    return tie.names, tie.relation, tie.parameters
+
+
+def sharded(folder: Path, **metadata: Any) -> Path:
+    """Write `LLAMA` in two shards, with more metadata in their index; the index."""
+    shapes = list(llama_shapes().items())
+    write_config(folder, FLOAT32)
+    index = write_sharded(folder, dict(shapes[:15]), dict(shapes[15:]))
+    told = json.loads(index.read_text())
+    told["metadata"].update(metadata)
+    index.write_text(json.dumps(told))
+    return index
+
+
+def refused(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    """The one line with which a command refuses."""
+    assert main(list(command)) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    return told.err

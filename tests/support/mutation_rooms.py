@@ -49,70 +49,88 @@ class Room(NamedTuple):
 ROOMS = {
     "core": Room(
         "core/nodes core/ledger core/budget core/ledger_copies core/mtp sources/rollup sources/other_configs",
-        "answers/formula answers/parts answers/memory answers/compute answers/compare architectures/architectures "
-        "architectures/options architectures/nested architectures/bad_values cli/cli sources/repair sources/module",
+        "answers/formula answers/parts answers/memory answers/compute answers/compare answers/compare_modules "
+        "answers/compare_command architectures/architectures architectures/options architectures/nested "
+        "architectures/bad_values cli/cli sources/repair sources/module",
     ),
     "derivations": Room(
         "derivations/derivation answers/check/check answers/check/check_copied answers/check/check_doubt",
         "answers/check/check_shown answers/check/check_sums answers/check/check_chats answers/check/check_changed "
-        "answers/check/check_drawn answers/check/check_whole answers/reconcile web/explore core/budget",
+        "answers/check/check_drawn answers/check/check_whole answers/reconcile answers/conventions "
+        "answers/claimed_count web/explore core/budget",
     ),
     "formats": Room(
         "formats/shards formats/storage_overlap formats/gguf formats/npz formats/torch_kinds formats/formats "
-        "formats/safetensors formats/distributed formats/llama2c formats/strange_classes formats/torch_files",
-        "formats/pickles formats/other_weights formats/differential files/remote files/saving sources/folders core/budget "
-        "files/allowance sources/checkpoint sources/shared_memory sources/repair cli/bad_input",
+        "formats/safetensors formats/safetensors_changed formats/safetensors_cost formats/distributed "
+        "formats/llama2c formats/strange_classes formats/torch_files",
+        "formats/pickles formats/other_weights formats/differential files/remote files/saving sources/folders "
+        "sources/missing_weights sources/peft_adapters core/budget files/allowance sources/checkpoint "
+        "sources/checkpoint_ties sources/checkpoint_config sources/shared_memory sources/repair cli/bad_input",
     ),
     "files": Room(
         "files/allowance files/hosts files/leftovers files/saving files/remote",
-        "files/killed cli/bad_input cli/endings formats/formats training/resume training/training_data sources/locate",
+        "files/killed cli/bad_input cli/endings formats/formats training/resume training/resume_tensors "
+        "training/resume_data training/training_data sources/locate",
     ),
     "runtimes": Room("runtimes/cache runtimes/runtimes answers/activations", "answers/memory answers/compute architectures/every_type"),
     "architectures": Room(
         "architectures/architectures architectures/wholes architectures/unpackaged",
         "architectures/options architectures/bad_values architectures/every_type architectures/classes "
-        "architectures/published architectures/roles architectures/bert architectures/presets models/teaching runtimes/cache answers/activations "
-        "answers/compute answers/memory sources/checkpoint sources/text_model",
+        "architectures/published architectures/roles architectures/bert architectures/presets "
+        "architectures/preset_bytes architectures/preset_keys architectures/active_parameters models/teaching "
+        "runtimes/cache answers/activations answers/compute answers/memory sources/checkpoint "
+        "sources/checkpoint_ties sources/checkpoint_config sources/text_model",
         apart=("kit",),
         by_type=True,
     ),
     "kit": Room(
         "architectures/architectures architectures/wholes architectures/bad_values architectures/every_type",
         "architectures/options architectures/classes architectures/bert architectures/roles architectures/published "
-        "architectures/presets architectures/unpackaged runtimes/cache answers/activations answers/compute answers/memory",
+        "architectures/presets architectures/preset_bytes architectures/preset_keys architectures/active_parameters "
+        "architectures/unpackaged runtimes/cache answers/activations answers/compute answers/memory",
         folders=("architectures/kit",),
     ),
     "sources": Room(
-        "sources/locate sources/names_shown sources/fix_links sources/found_roles sources/rollup sources/other_configs "
-        "sources/text_model sources/nothing_dropped sources/folders sources/checkpoint sources/packed "
-        "sources/quantized_configs sources/module sources/shared_memory sources/values sources/repair sources/vary "
-        "sources/on_meta",
+        "sources/locate sources/names_shown sources/fix_links sources/found_roles sources/rollup "
+        "sources/other_configs sources/text_model sources/nothing_dropped sources/folders sources/missing_weights "
+        "sources/peft_adapters sources/checkpoint sources/checkpoint_ties sources/checkpoint_config sources/packed "
+        "sources/quantized_configs sources/quantized_modules sources/quantized_unknown sources/module "
+        "sources/shared_memory sources/values sources/repair sources/vary sources/on_meta",
         "sources/vary_elsewhere sources/fallback sources/loading architectures/classes architectures/nested "
-        "formats/formats formats/gguf cli/bad_input cli/bad_ties cli/cli answers/ties answers/ties_unsaid live/live",
+        "formats/formats formats/gguf cli/bad_input cli/bad_ties cli/cli answers/ties answers/ties_unsaid live/live "
+        "live/retie live/check_optimizer",
     ),
     "answers": Room(
         "answers/formula answers/fit answers/devices answers/sweep answers/align answers/groups answers/compare "
-        "answers/compare_layouts answers/reconcile answers/remedies answers/parts answers/ties answers/compute "
+        "answers/compare_modules answers/compare_command answers/compare_layouts answers/reconcile "
+        "answers/conventions answers/claimed_count answers/remedies answers/parts answers/ties answers/compute "
         "answers/activations answers/memory answers/check/check answers/sharding",
-        "answers/ties_unsaid answers/check/check_sums answers/check/check_copied answers/check/check_doubt answers/check/check_changed answers/check/check_chats answers/check/check_shown answers/check/check_drawn answers/check/check_whole cli/cli cli/bad_input cli/bad_ties runtimes/runtimes "
-        "runtimes/cache architectures/presets architectures/every_type derivations/derivation web/explore docs/json_page "
-        "docs/readme",
+        "answers/ties_unsaid answers/check/check_sums answers/check/check_copied answers/check/check_doubt "
+        "answers/check/check_changed answers/check/check_chats answers/check/check_shown answers/check/check_drawn "
+        "answers/check/check_whole cli/cli cli/bad_input cli/bad_ties runtimes/runtimes runtimes/cache "
+        "architectures/presets architectures/preset_bytes architectures/preset_keys architectures/active_parameters "
+        "architectures/every_type derivations/derivation web/explore docs/json_page docs/outputs",
     ),
     "report": Room(
         "report/terminal_width report/pictures cli/cli web/explore",
-        "core/ledger cli/text_commands cli/train_cli answers/formula answers/compare answers/sweep answers/check/check training/experiment "
-        "live/survive docs/readme docs/docs",
+        "core/ledger cli/text_commands cli/train_cli answers/formula answers/compare answers/compare_modules "
+        "answers/compare_command answers/sweep answers/check/check training/experiment live/survive "
+        "live/survive_source live/probe docs/outputs docs/docs",
     ),
-    "cli": Room("cli/cli cli/text_commands cli/train_cli cli/bad_input", "cli/bad_ties cli/endings docs/readme docs/docs web/explore test_reach"),
-    "live": Room("live/live live/callbacks live/survive", "live/ranks sources/module answers/ties cli/bad_ties models/surgery"),
+    "cli": Room("cli/cli cli/text_commands cli/train_cli cli/bad_input", "cli/bad_ties cli/endings docs/outputs docs/docs web/explore reach"),
+    "live": Room(
+        "live/live live/retie live/check_optimizer live/callbacks live/survive live/survive_source live/probe",
+        "live/ranks sources/module answers/ties cli/bad_ties models/surgery",
+    ),
     "models": Room(
-        "models/tokens models/loss models/generation models/surgery models/text_model models/teaching models/evaluate "
-        "models/decoder models/decoder_linear models/decoder_ties models/weights",
+        "models/tokens models/loss models/generation models/surgery models/text_model models/teaching "
+        "models/evaluate models/decoder models/decoder_linear models/decoder_ties models/weights",
         "models/decoder_compiled cli/text_commands cli/train_cli training/training",
     ),
     "training": Room(
         "training/training_config training/training_data training/training_log training/optimizer_groups "
-        "training/training training/resume training/run_lock training/clock_and_signals",
+        "training/training training/resume training/resume_tensors training/resume_data training/run_lock "
+        "training/clock_and_signals",
         "training/experiment training/full_disk training/training_ranks cli/train_cli cli/bad_input",
     ),
     "web": Room("web/explore web/explore_server", "docs/json_page cli/endings"),

@@ -22,6 +22,7 @@ from repository import ROOT
 from tallystick import architectures
 from tallystick.core.registry import Architecture
 from tallystick.errors import nearest
+from tallystick.presets import PRESETS
 
 Values = dict[str, Any]
 
@@ -235,6 +236,15 @@ def _config(path: Path | None) -> Values:
     return values
 
 
+def selection(name: str) -> str:
+    """What selects the tests of a type alone, by the first value in their ids: `[qwen]`, not
+    `[qwen2]`.
+    """
+    taken = f"[{name}] or [{name}-"
+    others = [one for one in (*architectures.known(), *PRESETS) if one.startswith(f"{name}-")]
+    return " and not ".join([f"({taken})", *(f"[{one}" for one in others)]) if others else taken
+
+
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="the model_type, such as exaone")
@@ -247,7 +257,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     except Refused as refused:
         sys.stderr.write(f"make architecture: {refused}\n")
         return 2
-    check = f"python -m pytest tests/architectures -k {asked.name}"
+    check = f'python -m pytest tests/architectures -k "{selection(asked.name)}"'
     if not packaged:
         check += (
             f"; transformers lacks {asked.name}: give {UNPACKAGED} the count that is published and what draws its"

@@ -2,7 +2,7 @@
 
 from tallystick.architectures import kit
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, NestedConfig, architecture
+from tallystick.core.registry import REQUIRED, Config, NestedConfig, architecture
 
 
 @architecture(
@@ -15,7 +15,7 @@ from tallystick.core.registry import Config, NestedConfig, architecture
     n_heads=16,
     n_layers=24,
     parts={
-        "attn_config": NestedConfig({"kv_n_heads": 1}, running={"rope_theta": None}),
+        "attn_config": NestedConfig({"kv_n_heads": 1}, running={"rope_theta": REQUIRED}),
         "ffn_config": NestedConfig({"ffn_hidden_size": 3584, "moe_num_experts": 4, "moe_top_k": 1}),
     },
 )
@@ -36,7 +36,7 @@ def dbrx(c: Config) -> nn.Model:
 def _attention(c: Config) -> nn.Attention:
     """Attention with one fused projection; a config without `rope_theta` is refused."""
     d, count, stated = c.d_model, c.n_heads, c.part("attn_config")
-    if stated.rope_theta is None:
+    if stated.in_force(["rope_theta"])["rope_theta"] is None:
         raise stated.refuse("rope_theta is missing, which transformers requires")
     keys, size = stated.kv_n_heads, kit.rounded(d, count)
     if int(count) % int(keys):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tallystick import architectures
 from tallystick.core import mtp
-from tallystick.core.config import LARGEST, TIE, Config, merged
+from tallystick.core.config import LARGEST, REQUIRED, TIE, Config, merged
 from tallystick.core.entries import Entry
 from tallystick.core.layout import lay_out, read
 from tallystick.core.ledger import Ledger
@@ -49,6 +49,7 @@ def native_ledger(asked: Resolved, *, kind: str = "config", published: bool = Fa
     config = recipe.config(settings, where=source, aliases=aliases)
     dtype = config.dtype or next((found for part in inside if (found := config.part(part).dtype)), "float32")
     model = recipe.model(config)
+    required = config.in_force(name for name, key in family.running.items() if key is REQUIRED)
     entries, description = read(model, dtype=dtype)
     description = replace(
         description,
@@ -56,7 +57,7 @@ def native_ledger(asked: Resolved, *, kind: str = "config", published: bool = Fa
         symbols=config.symbols,
         positions=positions_in(asked.stated),
         stretch=stretch_in(asked.stated),
-        recipe=recipe._replace(values=config.in_force(keys), dtype=dtype),
+        recipe=recipe._replace(values=config.in_force(keys), dtype=dtype, required=required),
     )
     notes = (*asked.notes, *note_of(settings, family))
     ledger = Ledger(tuple(entries), source=source, kind=kind, notes=notes, model=description)
@@ -84,6 +85,7 @@ class _Recipe(NamedTuple):
     dtype: str = ""
     published: bool = False
     variant: ModelVariant | None = None  # the counted class, if it is not the language model
+    required: Mapping[str, Any] = {}  # of keys that change no tensor, those that the config must state
 
     @property
     def family(self) -> str:
@@ -111,21 +113,23 @@ class _Recipe(NamedTuple):
         return self.variant.make(config, model) if self.variant else model
 
     def entries(self, values: Mapping[str, Any]) -> tuple[Entry, ...]:
-        config = self.config(values, where=self.family)
+        config = self.config({**self.required, **values}, where=self.family)
         return tuple(lay_out(self.model(config), dtype=self.dtype))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy by the names of family and class, because the builders are code."""
         others = variants_of(self.architecture)
         named = next((name for name, variant in others.items() if variant is self.variant), "")
-        return _recipe, (self.architecture.name, named, self.values, self.dtype, self.published)
+        return _recipe, (self.architecture.name, named, self.values, self.dtype, self.published, self.required)
 
 
-def _recipe(family: str, named: str, values: Mapping[str, Any], dtype: str, published: bool) -> _Recipe:
+def _recipe(
+    family: str, named: str, values: Mapping[str, Any], dtype: str, published: bool, required: Mapping[str, Any]
+) -> _Recipe:
     """Rebuild a recipe from the values that `_Recipe.__reduce__` kept."""
     architecture = architectures.find(family)
     assert architecture is not None  # noqa: S101  # it was found when the ledger was made
-    return _Recipe(architecture, values, dtype, published, variants_of(architecture).get(named))
+    return _Recipe(architecture, values, dtype, published, variants_of(architecture).get(named), required)
 
 
 def dtype_in(values: Mapping[str, Any]) -> str | None:
