@@ -9,7 +9,8 @@ from itertools import permutations
 
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.readings import LEAST_FAR, LEAST_REFERENCE, LITTLE, TOO_FAR, Readings, names_in
+from tallystick.answers.check.readings import LEAST_FAR, LITTLE, TOO_FAR, Readings
+from tallystick.answers.check.sides import LEAST_REFERENCE, names_in
 from tallystick.answers.check.unlike import TEN, TWO_NUMBERS
 from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation

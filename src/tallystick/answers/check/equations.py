@@ -27,14 +27,14 @@ from tallystick.answers.check.mistyped import is_mistyped
 from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
-from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, Sides
+from tallystick.answers.check.readings import LITTLE, Sides
 from tallystick.answers.check.references import References
 from tallystick.answers.check.said import said
+from tallystick.answers.check.sides import LEAST_REFERENCE, computes, longest
 from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
 from tallystick.answers.check.variables import Variables
 from tallystick.derivations.arithmetic import (
-    ASIDES,
     Expression,
     Number,
     Operation,
@@ -201,12 +201,12 @@ class Judge:
 
     def _claim(self, sides: Sides, *, asides: bool, right: bool) -> Claim:
         exact = [side for side in reversed(sides) if is_whole(side.expression)]
-        chosen = next((side for side in exact if not side.loose), _longest(exact) or sides[-1])
+        chosen = next((side for side in exact if not side.loose), longest(exact) or sides[-1])
         side = chosen.expression
-        if isinstance(side, Operation) and not _computes(side, asides=asides):
+        if isinstance(side, Operation) and not computes(side, asides=asides):
             side = side.parts[0]
         stated = self.readings.value(side, asides).exact
-        computed = next((one.expression for one in sides if _computes(one.expression, asides=asides)), None)
+        computed = next((one.expression for one in sides if computes(one.expression, asides=asides)), None)
         true = evaluate(computed or side, self.variables.true, asides=asides, replaced=self.references.corrected).exact
         carried = self.readings.value(computed or side, asides).exact - true
         if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
@@ -375,20 +375,6 @@ def _lone(claim: Claim) -> Term:
     """Return the term of a number that is not computed, with the spread of its rounding."""
     low, high = claim.written.low, claim.written.high
     return Term(claim.true) if low is high else Term(claim.true, (high - low) / 2)
-
-
-def _computes(side: Expression, *, asides: bool) -> bool:
-    """Return whether a side is computed, and not a number with a comment: "190,711,296 (~191M)"."""
-    return isinstance(side, Operation) and not (asides and set(side.symbols) <= ASIDES)
-
-
-def _longest(sides: Sequence[Side]) -> Side | None:
-    """Return the number with the most digits before its trailing zeros, or None."""
-    return max(reversed(sides), key=lambda side: len(str(_value(side)).rstrip("0")), default=None)
-
-
-def _value(side: Side) -> Fraction:
-    return side.expression.value if isinstance(side.expression, Number) else Fraction(0)
 
 
 def _factors(term: Term | None) -> tuple[int, ...]:

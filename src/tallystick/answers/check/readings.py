@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip, is_typed_for
+from tallystick.answers.check.sides import (
+    LEAST_REFERENCE,
+    first_addend,
+    first_factor,
+    has_aside,
+    last_addend,
+    names_in,
+    numbers_in,
+    symbolic,
+)
 from tallystick.answers.check.unlike import BILLION, MEASURED, unlike
 from tallystick.derivations.arithmetic import (
-    ASIDES,
     Expression,
     Name,
     Number,
@@ -26,7 +35,6 @@ from tallystick.derivations.statements import Side, Statement
 
 SCALED = (10**6, 10**9, 10**3, 10**12)  # units that numbers may omit, millions first
 LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are about equal
-LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
 NEAR_SUM = Fraction(1, 4)  # the same of a sum in an omitted unit and its wrong result
 LEAST_SLIP = 1000  # a shorter number is another one but for a digit by chance, in some unit
@@ -168,7 +176,7 @@ class Readings:
 
         The reading with fewer wrong links, then with the smaller differences, is chosen.
         """
-        if not any(_has_aside(side.expression) for side in sides):
+        if not any(has_aside(side.expression) for side in sides):
             return False
 
         def wrong(asides: bool) -> tuple[int, Fraction]:
@@ -211,13 +219,13 @@ class Readings:
         loose_cut = loose or other.unit in MEASURED  # "= 536 MB" of 536,870,912 bytes
         if _is_cut(left, right, first, second, loose=loose_cut) or _goes_on(left, right):
             return True
-        factor = _first_factor(right)
+        factor = first_factor(right)
         if factor is not right:  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
             meant = alone(factor, loose=loose) or self.value(factor, asides)
             rough = isinstance(factor, Number) and factor.rounded
             if first.meets(meant) or (rough and abs(first.exact - meant.exact) * NEAR_FACTOR <= first.exact):
                 return True
-        ends, begins = _last_addend(left), _first_addend(right)
+        ends, begins = last_addend(left), first_addend(right)
         if ends is left and begins is right:
             return False
         # "a + b = c + d = e" with c = a + b and e = c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
@@ -240,7 +248,7 @@ class Readings:
     def _rounds(self, left: Side, right: Side, asides: bool) -> str:
         """Return why a number may be right after all: the decimals before it are rounded."""
         sides = (left.expression, right.expression)
-        if isinstance(sides[0], Number) or not any(one.is_decimal for side in sides for one in _numbers(side)):
+        if isinstance(sides[0], Number) or not any(one.is_decimal for side in sides for one in numbers_in(side)):
             return ""
         one, other = (self.value(side.expression, asides).exact for side in (left, right))
         if right.loose and abs(one - other) <= ABOUT * abs(one):
@@ -272,7 +280,7 @@ class Readings:
         if why or (numbers and self._has_wrong_unit(left.expression, right, asides)):
             return why
         if not numbers or (high >= LEAST_FAR and not (computed and ratio <= FAR_APART)):
-            factors = {number.value for side in (left, right) for number in _numbers(side.expression)} | set(SHIFTS)
+            factors = {number.value for side in (left, right) for number in numbers_in(side.expression)} | set(SHIFTS)
             left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
             if not 0 < ratio <= FAR and not left_out:
                 return TOO_FAR
@@ -378,44 +386,3 @@ def _is_sum_of_decimals(side: Expression) -> bool:
         return False
     numbers = [part for part in side.parts if isinstance(part, Number) and not part.rounded]
     return len(numbers) == len(side.parts) and any(part.is_decimal for part in numbers)
-
-
-def symbolic(side: Expression) -> bool:
-    """Return whether a side has variables, and only small numbers."""
-    names = any(True for _ in names_in(side))
-    return names and all(number.value < LEAST_REFERENCE for number in _numbers(side))
-
-
-def _numbers(expression: Expression) -> Iterator[Number]:
-    if isinstance(expression, Number):
-        yield expression
-    elif isinstance(expression, Operation):
-        for part in expression.parts:
-            yield from _numbers(part)
-
-
-def names_in(expression: Expression) -> Iterator[str]:
-    """Yield the names of the variables in an expression."""
-    if isinstance(expression, Name):
-        yield expression.name
-    elif isinstance(expression, Operation):
-        for part in expression.parts:
-            yield from names_in(part)
-
-
-def _first_addend(side: Expression) -> Expression:
-    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] in ("+", "-") else side
-
-
-def _first_factor(side: Expression) -> Expression:
-    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] in ("*", "/") else side
-
-
-def _last_addend(side: Expression) -> Expression:
-    return side.parts[-1] if isinstance(side, Operation) and side.symbols[-1] == "+" else side
-
-
-def _has_aside(expression: Expression) -> bool:
-    if not isinstance(expression, Operation):
-        return False
-    return not ASIDES.isdisjoint(expression.symbols) or any(map(_has_aside, expression.parts))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from tallystick.answers.check.addends import Addends
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.labels import tags_of
-from tallystick.answers.check.readings import LEAST_REFERENCE
+from tallystick.answers.check.sides import LEAST_REFERENCE
 from tallystick.answers.check.terms import Term, sizes_in, total
 from tallystick.answers.check.variables import Variables
 from tallystick.derivations.arithmetic import Name, Number, Operation, Value, exactly

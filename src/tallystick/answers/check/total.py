@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -12,40 +11,28 @@ from typing import NamedTuple
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.implied import begins_line
-from tallystick.answers.check.labels import KINDS, layers_of, nearest_tags, tags_of
-from tallystick.answers.check.readings import LEAST_REFERENCE, LITTLE, names_in, symbolic
-from tallystick.answers.check.variables import MOST_COUNTED
-from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate
-from tallystick.derivations.arithmetic import exactly as exact_value
-from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
-
-_HALF = re.compile(
-    r"\b(?:en|de)coder\b(?!.?only)|(?:编|編|解)[码碼]器|(?:エン|デ)コーダ|(?:인|디)코더|\b(?:де)?кодировщик|\b(?:de)?codificador\b"
-    r"|\b(?:en|dé)codeur\b",
-    re.IGNORECASE,
-)  # of a model that has both
-_ACTIVE = re.compile(r"\bacti(?:ve|vated|f|fs|vos?|vi)\b|\baktiv|激活|活性|활성|\bактивн", re.IGNORECASE)
-_OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмодел", re.IGNORECASE)
-_WITH = re.compile(
-    r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
-)  # "Total with embeddings" is not an embedding
-LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
-# "Total: ~176M parameters per layer"
-PER_LAYER = re.compile(
-    r"\d\s?(?:[KMB]|[mb]illion)?\s+(?:param\w*|weights?)?\s*(?:per |/ ?|in (?:each|one) )(?:\w+ )?(?:layer|block)\b[^=≈]*$"
-    r"|\d\s?[KMB万亿億]?\s?(?:个?参数|參數|パラメータ)?\s?/\s?[层層][^=≈]*$"
-    r"|\d\s?\S{0,12}\s+(?:\S{4,12}\s+)?(?:на (?:блок|сло)|(?:pro|je) (?:schicht|block)|par (?:couche|bloc)|por (?:capa|bloque|camada|bloco))[^=≈]*$",
-    re.IGNORECASE,
+from tallystick.answers.check.labels import layers_of, tags_of
+from tallystick.answers.check.sections import (
+    about_of,
+    adds,
+    is_matrix,
+    is_near,
+    is_of_section,
+    is_part,
+    says_total,
+    words_of,
 )
+from tallystick.answers.check.sides import LEAST_REFERENCE, names_in, symbolic
+from tallystick.answers.check.variables import MOST_COUNTED
+from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate, exactly
+from tallystick.derivations.statements import TOTAL, Statement
+
+LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_ROWS = 2  # of a table, above their sum
-LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
-PROJECTIONS = frozenset({"q", "k", "v", "o", "qkv", "attention"})  # a sum of these alone counts attention
-AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
 MOST_WORDS = 6  # of a label; a longer one is a sentence
 UNLIKE = Fraction(3, 2)  # the smallest ratio of the totals of two models; a head may be a third of one
-FAR = 2  # a sum off by over half the model's total is not the whole
 
 
 class Whole(NamedTuple):
@@ -77,12 +64,12 @@ def whole(judge: Judge) -> Whole:
         and _may_be(judge, place, statement, claim, collected)
     }
     sections = {
-        place for place, claim in found.items() if claim.match and claim.match.component and not _near(judge, claim)
+        place for place, claim in found.items() if claim.match and claim.match.component and not is_near(judge, claim)
     }
     # "total" of the embeddings, and of a layer's attention
     if len(sections) > 1 or any(_has_larger(judge, place) for place in sections):
         found = {place: claim for place, claim in found.items() if place not in sections}
-    found = {place: claim for place, claim in found.items() if not _is_of_section(judge, claim, largest)}
+    found = {place: claim for place, claim in found.items() if not is_of_section(judge, claim, largest)}
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     if not found:
@@ -104,11 +91,11 @@ def whole(judge: Judge) -> Whole:
     def rank(place: int) -> tuple[float, bool, bool, int]:
         away = abs(log2(found[place].meant) - log2(total)) if total else 0.0
         formula = not _is_stated(found[place])  # without a number
-        return round(away, 2), formula, not _adds(found[place]), -place
+        return round(away, 2), formula, not adds(found[place]), -place
 
     best = min(found, key=rank)
     exact = found[best].written.low <= total <= found[best].written.high
-    said = None if exact or _adds(found[best]) else _in_prose(judge, exactly=True)
+    said = None if exact or adds(found[best]) else _in_prose(judge, rounded=False)
     return Whole(best if said is None else said)
 
 
@@ -152,14 +139,14 @@ def _largest(judge: Judge) -> Fraction:
     return max(sizes, default=Fraction(0))
 
 
-def _in_prose(judge: Judge, *, exactly: bool = False) -> int | None:
+def _in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
     """Return the number in a sentence that is the model's total, perhaps rounded, or None.
 
     It serves a text without a stated total. The sentence is added to the statements.
 
     Args:
         judge: the statements of the text, judged.
-        exactly: take no rounded number.
+        rounded: whether a rounded number will do.
     """
     total = judge.quantities.total if judge.quantities else 0
     # A number above all equations is given, not derived.
@@ -171,7 +158,7 @@ def _in_prose(judge: Judge, *, exactly: bool = False) -> int | None:
         and (value := alone(statement.sides[0].expression, loose=False)) is not None
         and value.low <= total <= value.high
         and (value.high - value.low) * LEAST_SHARE <= total
-        and not (exactly and value.low < value.high)
+        and (rounded or value.low == value.high)
     ]
     if not found:
         return None
@@ -179,7 +166,7 @@ def _in_prose(judge: Judge, *, exactly: bool = False) -> int | None:
     judge.derivation = judge.derivation._replace(statements=(*judge.derivation.statements, best))
     side = best.sides[0].expression
     stated = evaluate(side, {}).exact
-    judge.claims.append(Claim(stated, stated, None, side, written=alone(side, loose=True) or exact_value(stated)))
+    judge.claims.append(Claim(stated, stated, None, side, written=alone(side, loose=True) or exactly(stated)))
     return len(judge.claims) - 1
 
 
@@ -192,7 +179,7 @@ def _of_adapters(judge: Judge) -> int | None:
         return None
     found = set()
     for place, (statement, claim) in enumerate(zip(judge.derivation.statements, judge.claims, strict=True)):
-        if claim and _adds(claim) and not is_in_bytes(statement) and (place in found or is_of_adapters(statement)):
+        if claim and adds(claim) and not is_in_bytes(statement) and (place in found or is_of_adapters(statement)):
             found |= {user for user in claim.users if judge.so_far.at(user).meant > claim.meant}
     ends = (place for place in found if not is_in_bytes(judge.derivation.statements[place]))
     largest = max(ends, key=lambda place: (judge.so_far.at(place).meant, place), default=None)
@@ -212,7 +199,7 @@ def _sums_rows(judge: Judge, place: int) -> bool:
     ):
         rows.append(row)
     counted = len(rows) >= LEAST_ROWS and all(judge.claims[row] is not None for row in rows)
-    section = _is_of_section(judge, claim, claim.meant)
+    section = is_of_section(judge, claim, claim.meant)
     return counted and not section and judge.so_far.sum(rows).meets(claim.written)
 
 
@@ -246,11 +233,11 @@ def _last_sum(judge: Judge) -> int | None:
     place, last = claims[-1]
     statement = statements[place]
     largest = all(claim.meant < last.meant for _, claim in claims[:-1])
-    about = _about(statement)
-    layers = "block" in tags_of(_words(statement)) - {"one"} and _repeats(judge, last)  # "36 layers: 36 × 1.8B"
-    plain = (_adds(last) or layers or _is_estimate(last)) and not measures(statement) and not about - {"all", "block"}
-    matrix = len(claims) == 1 and _is_matrix(last) and not _is_estimate(last)
-    section = _part(judge, last) or _is_of_section(judge, last, last.meant)
+    about = about_of(statement)
+    layers = "block" in tags_of(words_of(statement)) - {"one"} and _repeats(judge, last)  # "36 layers: 36 × 1.8B"
+    plain = (adds(last) or layers or _is_estimate(last)) and not measures(statement) and not about - {"all", "block"}
+    matrix = len(claims) == 1 and is_matrix(last) and not _is_estimate(last)
+    section = is_part(judge, last) or is_of_section(judge, last, last.meant)
     return place if largest and plain and not matrix and not section else None
 
 
@@ -262,12 +249,6 @@ def _is_estimate(claim: Claim) -> bool:
     counts = [part.value for part in product.parts if isinstance(part, Number)]
     squares = [part for part in product.parts if isinstance(part, Operation) and part.symbols == ("^",)]
     return PER_SQUARE in counts and len(counts) == 2 and max(counts) <= MOST_COUNTED and len(squares) == 1
-
-
-def _is_matrix(claim: Claim) -> bool:
-    """Return whether a sum is one product with its bias: "768 × 768 + 768"."""
-    parts = claim.term.parts if claim.term is not None else ()
-    return sum(part.value > LITTLE * claim.stated for part in parts) < 2
 
 
 def _repeats(judge: Judge, claim: Claim) -> bool:
@@ -284,18 +265,18 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
     """Return whether a statement may be the total, given its addends and its label."""
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if is_model:  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
-        return not _part(judge, claim) or _adds(claim) or is_total(statement)
-    if _part(judge, claim):
+        return not is_part(judge, claim) or adds(claim) or is_total(statement)
+    if is_part(judge, claim):
         return False
-    about = _about(statement)
+    about = about_of(statement)
     if is_total(statement):
-        return _says_total(judge, statement, claim, about)
+        return says_total(judge, statement, claim, about)
     if "one" in about or (judge.quantities is not None and _is_stack(claim)):
         return False
-    if statement.label.startswith("+") and _near(judge, claim):
+    if statement.label.startswith("+") and is_near(judge, claim):
         return True  # "= 85M + embeddings = 110M" adds to what precedes it
     layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", from the total of one layer
-    return (place in collected and (_adds(claim) or layers)) or (_adds(claim) and _near(judge, claim))
+    return (place in collected and (adds(claim) or layers)) or (adds(claim) and is_near(judge, claim))
 
 
 def _last_computed(judge: Judge) -> int:
@@ -327,50 +308,6 @@ def _is_stack(claim: Claim) -> bool:
     return stack and found is not None and found.component <= {"attention", "mlp", "block"}
 
 
-def _says_total(judge: Judge, statement: Statement, claim: Claim, about: frozenset[str]) -> bool:
-    """Return whether a statement labelled as a total counts the whole model.
-
-    A total of a dimension or of a part does not.
-    """
-    words = _words(statement).partition("(")[0]
-    if _ACTIVE.search(f"{words} {re.split('[=≈:]', statement.plain)[0]}") and not _near(judge, claim):
-        return False
-    halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
-    if SIZE.search(words) or (len(halves) == 1 and not _near(judge, claim)):
-        return False
-    around = tags_of(statement.heading) or tags_of(statement.section)
-    if COUNT_OF.search(statement.label) and not _near(judge, claim) and (around - KINDS or _is_matrix(claim)):
-        return False  # "Parameters: 768 × 3072" of the MLP above
-    unnamed = not (about or _near(judge, claim) or _OF_MODEL.search(words))
-    if unnamed and "one" in around:
-        return False  # a table of one layer
-    part = unnamed and around - KINDS
-    if (part or ("block" in about and _counts_embeddings(judge, claim))) and not _adds(claim):
-        return False
-    return about <= {"all", "block"} or (_adds(claim) and "one" not in about)
-
-
-def _counts_embeddings(judge: Judge, claim: Claim) -> bool:
-    """Return whether a text counts embeddings that a claim does not use."""
-    others = (one for one in judge.claims if one is not None and one is not claim)
-    return any(one.match and one.match.component == {"token"} for one in others if not one.used)
-
-
-def _about(statement: Statement) -> frozenset[str]:
-    """Return the tags of a label; for "Total: embedding + 12 × block" those before the colon."""
-    label = _words(statement) if is_total(statement) else statement.label
-    if PER_LAYER.search(statement.clause):
-        label = f"{label} per layer"
-    before, *colon = re.split(r"[:\uff1a]", label, maxsplit=1)
-    words = before if colon and TOTAL.search(before) else label
-    return tags_of(_WITH.sub("", words) if TOTAL.search(words) else words)
-
-
-def _words(statement: Statement) -> str:
-    """Return the label, or else the heading, such as "Total per layer:" above its sum."""
-    return statement.label or ("" if statement.name else statement.heading)
-
-
 def _collected(judge: Judge) -> frozenset[int]:
     """Return the statements that collect earlier ones.
 
@@ -389,37 +326,6 @@ def _collected(judge: Judge) -> frozenset[int]:
     return frozenset(found)
 
 
-def _is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
-    """Return whether a claim far from the model's total counts a section, such as the attention.
-
-    No embedding and no head is among its terms, and it is one product, or the text counts
-    something larger elsewhere.
-    """
-    if claim.term is None or _near(judge, claim):
-        return False
-    if judge.quantities is None:
-        tags = [nearest_tags(term.labels[:1]) - KINDS for term in claim.term.leaves]
-        return len(tags) > 1 and all(one and one <= PROJECTIONS for one in tags)
-    terms = [claim.term._replace(labels=claim.term.labels[:1])]  # its heading may stand far above it
-    for term in terms:
-        about = nearest_tags(term.labels)
-        same = judge.quantities.of(term.value)
-        if (
-            about & AROUND
-            or not judge.quantities.rows.isdisjoint(term.factors)
-            or any(one.tags & AROUND for one in same)
-        ):
-            return False
-        terms += term.parts
-    far_below = claim.meant * LEAST_OF_MODEL < judge.quantities.total and claim.meant < largest
-    return far_below or (claim.expression is not None and not _adds(claim))
-
-
-def _near(judge: Judge, claim: Claim) -> bool:
-    total = judge.quantities.total if judge.quantities else 0
-    return bool(total) and abs(claim.meant - total) * FAR < total
-
-
 def _is_stated(claim: Claim) -> bool:
     """Return whether a claim is a number, perhaps stated twice: "5,164,236,800 (5.16B)".
 
@@ -427,26 +333,3 @@ def _is_stated(claim: Claim) -> bool:
     """
     side = claim.side
     return isinstance(side, Number) or (isinstance(side, Operation) and set(side.symbols) <= ASIDES)
-
-
-def _adds(claim: Claim) -> bool:
-    """Return whether a claim is a sum; a difference is not a total."""
-    parts = claim.term.parts if claim.term is not None else ()
-    return len(parts) > 1 and all(part.value > 0 for part in parts)
-
-
-def _part(judge: Judge, claim: Claim) -> bool:
-    """Return whether a larger number of parameters is computed from a claim.
-
-    Restatements and conversions to bytes do not count; a sum of operations does.
-    """
-    users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
-    return any(
-        user and user.meant > claim.meant and (not measures(statement) or (_adds(user) and not _is_product(user)))
-        for statement, user in users
-    )
-
-
-def _is_product(claim: Claim) -> bool:
-    """Return whether a claim is computed as a product: "66,965,776 × 4 = 267.9 MB"."""
-    return isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "*/"

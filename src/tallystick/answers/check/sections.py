@@ -1,0 +1,140 @@
+"""Tell the total of a section, a layer or half a model from the total of the whole model."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from tallystick.answers.check.claims import Claim, is_total, measures
+from tallystick.answers.check.equations import Judge
+from tallystick.answers.check.labels import KINDS, nearest_tags, tags_of
+from tallystick.answers.check.readings import LITTLE
+from tallystick.derivations.arithmetic import Operation
+from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
+
+_HALF = re.compile(
+    r"\b(?:en|de)coder\b(?!.?only)|(?:编|編|解)[码碼]器|(?:エン|デ)コーダ|(?:인|디)코더|\b(?:де)?кодировщик|\b(?:de)?codificador\b"
+    r"|\b(?:en|dé)codeur\b",
+    re.IGNORECASE,
+)  # of a model that has both
+_ACTIVE = re.compile(r"\bacti(?:ve|vated|f|fs|vos?|vi)\b|\baktiv|激活|活性|활성|\bактивн", re.IGNORECASE)
+_OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмодел", re.IGNORECASE)
+_WITH = re.compile(
+    r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
+)  # "Total with embeddings" is not an embedding
+# "Total: ~176M parameters per layer"
+PER_LAYER = re.compile(
+    r"\d\s?(?:[KMB]|[mb]illion)?\s+(?:param\w*|weights?)?\s*(?:per |/ ?|in (?:each|one) )(?:\w+ )?(?:layer|block)\b[^=≈]*$"
+    r"|\d\s?[KMB万亿億]?\s?(?:个?参数|參數|パラメータ)?\s?/\s?[层層][^=≈]*$"
+    r"|\d\s?\S{0,12}\s+(?:\S{4,12}\s+)?(?:на (?:блок|сло)|(?:pro|je) (?:schicht|block)|par (?:couche|bloc)|por (?:capa|bloque|camada|bloco))[^=≈]*$",
+    re.IGNORECASE,
+)
+LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
+PROJECTIONS = frozenset({"q", "k", "v", "o", "qkv", "attention"})  # a sum of these alone counts attention
+AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
+FAR = 2  # a sum off by over half the model's total is not the whole
+
+
+def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozenset[str]) -> bool:
+    """Return whether a statement labelled as a total counts the whole model.
+
+    A total of a dimension or of a part does not.
+    """
+    words = words_of(statement).partition("(")[0]
+    if _ACTIVE.search(f"{words} {re.split('[=≈:]', statement.plain)[0]}") and not is_near(judge, claim):
+        return False
+    halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
+    if SIZE.search(words) or (len(halves) == 1 and not is_near(judge, claim)):
+        return False
+    around = tags_of(statement.heading) or tags_of(statement.section)
+    if COUNT_OF.search(statement.label) and not is_near(judge, claim) and (around - KINDS or is_matrix(claim)):
+        return False  # "Parameters: 768 × 3072" of the MLP above
+    unnamed = not (about or is_near(judge, claim) or _OF_MODEL.search(words))
+    if unnamed and "one" in around:
+        return False  # a table of one layer
+    part = unnamed and around - KINDS
+    if (part or ("block" in about and _counts_embeddings(judge, claim))) and not adds(claim):
+        return False
+    return about <= {"all", "block"} or (adds(claim) and "one" not in about)
+
+
+def is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
+    """Return whether a claim far from the model's total counts a section, such as the attention.
+
+    No embedding and no head is among its terms, and it is one product, or the text counts
+    something larger elsewhere.
+    """
+    if claim.term is None or is_near(judge, claim):
+        return False
+    if judge.quantities is None:
+        tags = [nearest_tags(term.labels[:1]) - KINDS for term in claim.term.leaves]
+        return len(tags) > 1 and all(one and one <= PROJECTIONS for one in tags)
+    terms = [claim.term._replace(labels=claim.term.labels[:1])]  # its heading may stand far above it
+    for term in terms:
+        about = nearest_tags(term.labels)
+        same = judge.quantities.of(term.value)
+        if (
+            about & AROUND
+            or not judge.quantities.rows.isdisjoint(term.factors)
+            or any(one.tags & AROUND for one in same)
+        ):
+            return False
+        terms += term.parts
+    far_below = claim.meant * LEAST_OF_MODEL < judge.quantities.total and claim.meant < largest
+    return far_below or (claim.expression is not None and not adds(claim))
+
+
+def is_part(judge: Judge, claim: Claim) -> bool:
+    """Return whether a larger number of parameters is computed from a claim.
+
+    Restatements and conversions to bytes do not count; a sum of operations does.
+    """
+    users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
+    return any(
+        user and user.meant > claim.meant and (not measures(statement) or (adds(user) and not _is_product(user)))
+        for statement, user in users
+    )
+
+
+def is_near(judge: Judge, claim: Claim) -> bool:
+    """Return whether a claim is off by less than half the model's total."""
+    total = judge.quantities.total if judge.quantities else 0
+    return bool(total) and abs(claim.meant - total) * FAR < total
+
+
+def adds(claim: Claim) -> bool:
+    """Return whether a claim is a sum; a difference is not a total."""
+    parts = claim.term.parts if claim.term is not None else ()
+    return len(parts) > 1 and all(part.value > 0 for part in parts)
+
+
+def is_matrix(claim: Claim) -> bool:
+    """Return whether a sum is one product with its bias: "768 × 768 + 768"."""
+    parts = claim.term.parts if claim.term is not None else ()
+    return sum(part.value > LITTLE * claim.stated for part in parts) < 2
+
+
+def about_of(statement: Statement) -> frozenset[str]:
+    """Return the tags of a label; for "Total: embedding + 12 × block" those before the colon."""
+    label = words_of(statement) if is_total(statement) else statement.label
+    if PER_LAYER.search(statement.clause):
+        label = f"{label} per layer"
+    before, *colon = re.split(r"[:\uff1a]", label, maxsplit=1)
+    words = before if colon and TOTAL.search(before) else label
+    return tags_of(_WITH.sub("", words) if TOTAL.search(words) else words)
+
+
+def words_of(statement: Statement) -> str:
+    """Return the label, or else the heading, such as "Total per layer:" above its sum."""
+    return statement.label or ("" if statement.name else statement.heading)
+
+
+def _counts_embeddings(judge: Judge, claim: Claim) -> bool:
+    """Return whether a text counts embeddings that a claim does not use."""
+    others = (one for one in judge.claims if one is not None and one is not claim)
+    return any(one.match and one.match.component == {"token"} for one in others if not one.used)
+
+
+def _is_product(claim: Claim) -> bool:
+    """Return whether a claim is computed as a product: "66,965,776 × 4 = 267.9 MB"."""
+    return isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "*/"

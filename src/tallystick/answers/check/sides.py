@@ -1,0 +1,71 @@
+"""The numbers and variables of a side, its first and last parts, and whether it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation
+from tallystick.derivations.statements import Side
+
+LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
+
+
+def symbolic(side: Expression) -> bool:
+    """Return whether a side has variables, and only small numbers."""
+    names = any(True for _ in names_in(side))
+    return names and all(number.value < LEAST_REFERENCE for number in numbers_in(side))
+
+
+def numbers_in(expression: Expression) -> Iterator[Number]:
+    """Yield the numbers in an expression."""
+    if isinstance(expression, Number):
+        yield expression
+    elif isinstance(expression, Operation):
+        for part in expression.parts:
+            yield from numbers_in(part)
+
+
+def names_in(expression: Expression) -> Iterator[str]:
+    """Yield the names of the variables in an expression."""
+    if isinstance(expression, Name):
+        yield expression.name
+    elif isinstance(expression, Operation):
+        for part in expression.parts:
+            yield from names_in(part)
+
+
+def first_addend(side: Expression) -> Expression:
+    """Return the first addend of a sum, or the side itself."""
+    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] in ("+", "-") else side
+
+
+def first_factor(side: Expression) -> Expression:
+    """Return the first factor of a product, or the side itself."""
+    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] in ("*", "/") else side
+
+
+def last_addend(side: Expression) -> Expression:
+    """Return the last addend of a sum, or the side itself."""
+    return side.parts[-1] if isinstance(side, Operation) and side.symbols[-1] == "+" else side
+
+
+def has_aside(expression: Expression) -> bool:
+    """Return whether parentheses behind a number may only comment on it."""
+    if not isinstance(expression, Operation):
+        return False
+    return not ASIDES.isdisjoint(expression.symbols) or any(map(has_aside, expression.parts))
+
+
+def computes(side: Expression, *, asides: bool) -> bool:
+    """Return whether a side is computed, and not a number with a comment: "190,711,296 (~191M)"."""
+    return isinstance(side, Operation) and not (asides and set(side.symbols) <= ASIDES)
+
+
+def longest(sides: Sequence[Side]) -> Side | None:
+    """Return the number with the most digits before its trailing zeros, or None."""
+    return max(reversed(sides), key=lambda side: len(str(_stated(side)).rstrip("0")), default=None)
+
+
+def _stated(side: Side) -> Fraction:
+    return side.expression.value if isinstance(side.expression, Number) else Fraction(0)
