@@ -21,7 +21,7 @@ MOST_ROUNDS = 20  # levels of nested braces
 _URL = re.compile(r"https?://\S+")
 _APART = re.compile(r"(?<=\d) , (?=\d{3}(?!\d))")  # 2 , 359 , 296
 _BOXED = re.compile(r"\s*[│┃║]([^│┃║├└]*)[│┃║]\s*$")  # a line of a drawn box
-# Digits set apart from each other: "7 6 8×5 0 2 5 7"; a list "1 2 4 8" has no operator beside it.
+# Digits set apart from each other: "7 6 8×5 0 2 5 7"; a list "1 2 4 8" has no operator next to it.
 _SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(?:\d ){1,9}\d(?=\s?[×*^≈]|\s?\")|(?<=[×≈])(?:\d ){1,9}\d(?![\d.,])")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _CELL = re.compile(r"</t[dh]>\s*(?=<t[dh]\b)", re.IGNORECASE)  # between two cells of a table in HTML
