@@ -29,6 +29,7 @@ READS_WORDS = {
     "answers/check/labels.py",
     "answers/check/model/misfit.py",
     "answers/check/said.py",
+    "answers/check/sections.py",
     "answers/check/total.py",
     "derivations/arithmetic.py",
     "derivations/chains.py",
