@@ -16,6 +16,7 @@ from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # levels of nested parentheses, signs and powers
 MOST_WIDE = 8  # bytes of a parameter
+LEAST_SCALED = 100  # "524k" is in thousands, though the text has a variable k; "12k" may multiply it
 LEAST_BYTES = 10_000  # "180,224 B" are bytes: nobody writes that many billions
 MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
 
@@ -197,7 +198,8 @@ def _are_bytes(suffix: re.Match[str], number: Number, behind: str) -> bool:
 
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
     """Return whether the letter is a variable, or the unit of bytes: "548,090,880 B"."""
-    return (suffix["scale"] or suffix["spaced"]) in known or (suffix["spaced"] == "B" and number.value >= LEAST_BYTES)
+    variable = (suffix["scale"] or suffix["spaced"]) in known and not (suffix["scale"] and number.value >= LEAST_SCALED)
+    return variable or (suffix["spaced"] == "B" and number.value >= LEAST_BYTES)
 
 
 def _scale_of(suffix: re.Match[str]) -> Fraction:

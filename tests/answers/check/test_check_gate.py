@@ -95,6 +95,8 @@ NOT_ACCUSED = [
     "d = 11 × log_10(2) = 11 × 0.30103 ≈ 3.31",
     '先心算 $1 2×1 2×7 6 8^2 ≈ 8 5"M"$，加 $5 0 2 5 7×7 6 8≈3 9"M"$',
     "| `c_attn` | (768, 2304) | 1,771,776 |",  # with its bias
+    "seq_len = 1024\nTotal: 4 × seq_len^2 + seq_len ≈ 4 × seq_len^2",  # the smaller term is left out, as the sign says
+    "k = 1\nRouter: 4096 × 128 =524k, 每个 Expert = 134M",
 ]
 
 ACCUSED = [

@@ -49,6 +49,7 @@ WRITTEN = (*SCALED, 10**4, 10**8)  # units with a letter, or with 万 and 亿
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
+ABOUT_RIGHT = "is about right, as its sign says"
 TOO_FAR = "has sides too far apart to be meant as equal"
 PERCENT = Fraction(1, 100)
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
@@ -252,7 +253,7 @@ class Readings:
             return ""
         one, other = (self.value(side.expression, asides).exact for side in (left, right))
         if right.loose and abs(one - other) <= ABOUT * abs(one):
-            return "is about right, as its sign says"  # "2^16 × 1.999 ≈ 131072"
+            return ABOUT_RIGHT  # "2^16 × 1.999 ≈ 131072"
         computed = self.value(left.expression, asides, loose=True)
         number = alone(right.expression, loose=right.loose) or self.value(right.expression, asides, loose=True)
         if computed.meets(number):
@@ -270,6 +271,8 @@ class Readings:
                 return ""
             return "has words or a function among its numbers"
         one, other = (self.value(side.expression, asides).exact for side in (left, right))
+        if right.loose and symbolic(right.expression) and abs(one - other) <= LITTLE * abs(one):
+            return ABOUT_RIGHT  # "4 × n² + n ≈ 4 × n²"
         low, high = sorted((abs(one), abs(other)))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         ratio = high / low if low else 0
