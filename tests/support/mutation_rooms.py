@@ -51,7 +51,7 @@ ROOMS = {
         "core/nodes core/ledger core/budget core/ledger_copies core/mtp sources/rollup sources/other_configs",
         "answers/formula answers/parts answers/memory answers/compute answers/compare answers/compare_modules "
         "answers/compare_command architectures/architectures architectures/options architectures/nested "
-        "architectures/bad_values cli/cli sources/repair sources/module",
+        "architectures/bad_values runtimes/cache cli/cli sources/repair sources/module",
     ),
     "derivations": Room(
         "derivations/derivation answers/check/check answers/check/check_copied answers/check/check_doubt",
