@@ -213,7 +213,7 @@ def test_experts_fused_or_one_by_one(tmp_path):
 
 
 def test_a_dequantised_copy(tmp_path):
-    """Half a byte for each value, as bitsandbytes packs them, with the scales beside."""
+    """Half a byte for each value, as bitsandbytes packs them, with the scales next to them."""
     state = {name: tensor for name, tensor in gpt2().state_dict().items() if name != "lm_head.weight"}
     packed, saved = {}, 0
     for name, tensor in state.items():

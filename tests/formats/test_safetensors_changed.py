@@ -24,13 +24,15 @@ def headers(draw: DrawFn) -> tuple[bytes, int]:
     names = draw(st.lists(st.sampled_from(["a", "b.0.w", "b.1.w", "é", "wte.weight", 'q"\\']), unique=True, max_size=4))
     shapes = {name: draw(st.lists(st.integers(0, 5), max_size=3)) for name in names}
     words = {name: draw(st.sampled_from(["F32", "BF16", "U8", "I64", "BOOL", "F8_E4M3"])) for name in names}
-    told = header_of(shapes, dtypes=words)
-    data = max((one["data_offsets"][1] for one in told.values()), default=0)
+    header = header_of(shapes, dtypes=words)
+    data = max((one["data_offsets"][1] for one in header.values()), default=0)
     if draw(st.booleans()):
-        told["__metadata__"] = draw(st.dictionaries(st.sampled_from(["format", "a"]), st.sampled_from(["pt", "b.0.w"])))
-    order = draw(st.permutations(list(told)))
+        header["__metadata__"] = draw(
+            st.dictionaries(st.sampled_from(["format", "a"]), st.sampled_from(["pt", "b.0.w"]))
+        )
+    order = draw(st.permutations(list(header)))
     spaced = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:\r")]))
-    text = json.dumps({name: told[name] for name in order}, separators=spaced, ensure_ascii=draw(st.booleans()))
+    text = json.dumps({name: header[name] for name in order}, separators=spaced, ensure_ascii=draw(st.booleans()))
     return (text + " " * draw(st.integers(0, 8))).encode(), data
 
 
