@@ -1,4 +1,4 @@
-"""A checkpoint and the config beside it: where they disagree, names under other prefixes,
+"""A checkpoint and the config next to it: where they disagree, names under other prefixes,
 overrides.
 """
 

@@ -101,11 +101,11 @@ def test_an_index_alone_that_names_a_head_which_the_config_ties(tmp_path: Path):
 
 def test_an_index_with_the_marks_of_a_merge(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     index = sharded(tmp_path)
-    told = json.dumps(json.loads(index.read_text()), indent=2)
-    index.write_text(f"<<<<<<< HEAD\n{told}\n=======\n{told}\n>>>>>>> refs/pr/1\n")
+    written = json.dumps(json.loads(index.read_text()), indent=2)
+    index.write_text(f"<<<<<<< HEAD\n{written}\n=======\n{written}\n>>>>>>> refs/pr/1\n")
     said = refused(capsys, "count", str(tmp_path))
     assert "index.json is not JSON: unresolved merge conflict '<<<<<<< HEAD' in line 1" in said
-    index.write_text(f"{told}\n=======\n{told}\n")
+    index.write_text(f"{written}\n=======\n{written}\n")
     assert "merge conflict '=======' in line" in refused(capsys, "count", str(tmp_path))
 
 

@@ -64,7 +64,9 @@ class Chains(Reading):
 
         Each piece between two relations ends a chain, begins one, or is a link of it.
         """
-        pieces = _with_sizes(_without_settings(self._tokens(text)))
+        pieces = _without_settings(self._tokens(text))
+        if "_" in text and "(" in text:  # much faster
+            pieces = _with_sizes(pieces)
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
             return False
@@ -147,8 +149,8 @@ class Chains(Reading):
         words = begin.goes_on if summed else begin.label
         if begin.goes_on and len(begin.sides) == 1:
             words = f"+ {words.strip()}"
-        inside = text.count("(", 0, begin.start) > text.count(")", 0, begin.start)
-        self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end), inside=inside)
+        aside = "(" in text and text.count("(", 0, begin.start) > text.count(")", 0, begin.start)
+        self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end), aside=aside)
 
     def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
         """Return the chain with one more side.
@@ -235,6 +237,7 @@ def _with_sizes(pieces: Sequence[Token]) -> list[Token]:
         name, *rest = pieces[place : place + 4]
         kinds = [piece.kind for piece in rest[:3]]
         sized = "_" in name.text and not is_function(name) and kinds == ["open", "number", "close"]
+        sized = sized and rest[0].text == "("  # "grid_size[0] * 3" takes an item
         around = [*pieces[max(0, place - 1) : place], *pieces[place + 4 : place + 5]]
         if sized and any(piece.text == "*" for piece in around):
             found.append(rest[1])

@@ -266,7 +266,7 @@ def unit_of(pieces: Sequence[Token]) -> str:
 
     The result is "parameters", "bytes", "seconds", "operations", "multiplications" or "".
     """
-    if len(pieces) == 1 and pieces[0].text[-1:].isdigit():
+    if pieces and pieces[-1].text[-1:].isdigit() and all(piece.kind != "open" for piece in pieces):
         return ""
     depths = accumulate((piece.kind == "open") - (piece.kind == "close") for piece in pieces)
     numbers = [(depth > 0, place) for place, depth in enumerate(depths) if pieces[place].number is not None]

@@ -51,7 +51,7 @@ class Reading:
             self.unread.append(missed)
 
     def _add(
-        self, line: Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "", inside: bool = False
+        self, line: Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "", aside: bool = False
     ) -> None:
         if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
             return
@@ -69,7 +69,7 @@ class Reading:
             tuple(sides),
             clause or line.plain,
             self.section,
-            inside,
+            aside,
         )
         self.statements.append(statement)
         if name:

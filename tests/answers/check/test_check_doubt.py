@@ -23,6 +23,7 @@ RIGHT = [
     "Savings: 50257×768 = 38,6 млн параметров",
     "Large: 64 * 4096 * (3*16384 + 2*256*40) + 4096*32128 = 18.4e9.",
     "norms: 16×128 = 2K (Q) + 8×128 = 1K (K)",
+    "Patches: num_patches = grid_size[2] * grid_size[5] = 196",  # items of code, no sizes
 ]
 WRONG = [
     ("Embedding: 50257 × 768 = 38,596,416 params saved", 38_597_376),

@@ -9,7 +9,6 @@ import pytest
 import tallystick
 from fuzz_cost import calls_of
 from repository import ROOT, TESTS
-from rotating import some_by_commit
 from tallystick.cli.main import main
 
 HAND = (ROOT / "examples" / "gpt2_by_hand.md").read_text(encoding="utf-8")
@@ -56,7 +55,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", some_by_commit([*LARGE], 10))
+@pytest.mark.parametrize("name", LARGE)
 def test_the_cost_of_a_text_grows_with_its_length(name):
     said = []
 

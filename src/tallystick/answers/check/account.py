@@ -58,7 +58,8 @@ def account_of(claim: Claim | None, judge: Judge, ledger: Ledger | None) -> Acco
     off = ledger.total - claim.stated - arithmetic
     steps = _steps(claim.stated + arithmetic, ledger, judge)
     missing = _missing(claim, judge.quantities)
-    if steps is not None and abs(off - _sum(tuple(map(_counted, steps)))) > MOST_ROUNDED * claim.stated:
+    counted = tuple(map(_counted, steps or ()))
+    if steps is not None and abs(off - _sum(counted)) > MOST_ROUNDED * claim.stated:
         steps = None
     if missing is None or any(one.cause in DOUBTFUL for one in missing):
         within = claim.written.low <= ledger.total <= claim.written.high
@@ -66,7 +67,7 @@ def account_of(claim: Claim | None, judge: Judge, ledger: Ledger | None) -> Acco
             missing = ()
             rounding = off
         elif steps is not None and (missing is None or is_whole(claim.side)) and _sure(steps, claim):
-            missing = tuple(map(_counted, steps))
+            missing = counted
             rounding = off - _sum(missing)
     elif not missing or claim.term is None or not claim.term.parts:
         rounding = off - _sum(missing)

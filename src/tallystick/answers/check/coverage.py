@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from tallystick.answers.check.labels import nearest_tags
+from tallystick.answers.check.labels import PROJECTIONS, nearest_tags
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity, fit, may_be
 from tallystick.answers.check.terms import Term
 
 ROLES = frozenset({"token", "position", "head", "attention", "mlp", "experts", "router", "norm"})
 VOCABULARY = frozenset({"token", "head"})
-PROJECTIONS = frozenset({"q", "k", "v", "o"})
 LEAST_SHARE = 100  # a part is known by its size if the total is rounded by less than this share of it
 DOUBTFUL = frozenset({"another size", "not in the model"})  # causes that a part may have by mistake
 NEAR = 10  # a term that misses a part by less than 1/10 of it means that part

@@ -38,7 +38,7 @@ class Doubts:
 
     def why(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
-        if (why := _of_rates(statement, left)) and not self._are_near(left, right, asides):
+        if (why := _of_rates(statement, left)) and not self.readings.are_near(left, right, asides=asides):
             return why  # a unit would set them further apart than a slip
         if "|" in statement.plain and self._is_several(left, right, asides):
             return "states a multiple of its product, as of all layers"
@@ -96,11 +96,6 @@ class Doubts:
         ):
             return TOO_FAR
         return ""
-
-    def _are_near(self, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether two sides differ by so little that they have one unit."""
-        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
-        return abs(one - other) <= LITTLE * abs(one)
 
     def _has_one(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether the model has a quantity with the number of a side, "6 = 4" of a norm."""

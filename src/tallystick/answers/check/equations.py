@@ -21,7 +21,7 @@ from tallystick.answers.check.claims import (
     measures,
 )
 from tallystick.answers.check.doubts import Doubts
-from tallystick.answers.check.implied import LEAST_PAIR, Implied, Slip, Sum, begins_line, is_only, times_before
+from tallystick.answers.check.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only, times_before
 from tallystick.answers.check.labels import layers_of, tags_of
 from tallystick.answers.check.mistyped import is_mistyped
 from tallystick.answers.check.model.misfit import misfit
@@ -303,24 +303,23 @@ class Judge:
             self._sum_of(statement, claim, found)
             return
         if (slip := self.implied.mistyped_addend(claim) if judged else None) is not None:
-            self._correct(slip)
+            wrong, line = self.so_far.at(slip.place), self.derivation.statements[slip.place]
+            wrong.true = slip.meant
+            wrong.match = self._match(wrong, line)
+            self._correct(line, wrong, slip.meant)
             self._sum_of(statement, claim, Sum(slip.places, self.so_far.sum(slip.places), fits=True))
             return
         place = self.so_far.place - 1
         last = self.claims[place]
         meant = said(statement, claim, None if last is None else (self.derivation.statements[place], last))
         if meant is not None:
-            claim.true, claim.right = meant, False
-            claim.term = labelled(Term(meant), (statement.label,), statement.line)
-            self._equation(statement, claim, Number(meant), claim.side, False, last=True)
+            self._correct(statement, claim, meant)
 
-    def _correct(self, slip: Slip) -> None:
-        """Record an earlier number as mistyped."""
-        statement, claim = self.derivation.statements[slip.place], self.so_far.at(slip.place)
-        claim.true, claim.right = slip.meant, False
-        claim.term = labelled(Term(slip.meant), (statement.label,), statement.line)
-        claim.match = self._match(claim, statement)
-        self._equation(statement, claim, Number(slip.meant), claim.side, False, last=True)
+    def _correct(self, statement: Statement, claim: Claim, meant: Fraction) -> None:
+        """Record a number without a formula as mistyped."""
+        claim.true, claim.right = meant, False
+        claim.term = labelled(Term(meant), (statement.label,), statement.line)
+        self._equation(statement, claim, Number(meant), claim.side, False, last=True)
 
     def _sum_of(self, statement: Statement, claim: Claim, found: Sum) -> None:
         """Record a number as the sum of earlier lines, right or wrong."""

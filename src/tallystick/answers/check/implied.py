@@ -186,14 +186,14 @@ class Implied:
                 break
             if not 0 < int(str(abs(off)).rstrip("0") or 0) <= MOST_SLIP:
                 continue  # no digit makes this difference: much faster
-            meant = {place: self.so_far.at(place).stated + off for place in found}
-            slips = [place for place, right in meant.items() if self._is_slip(self.so_far.at(place), right)]
+            slips = [place for place in found if self._is_slip(self.so_far.at(place), off)]
             if len(found) >= LEAST_ADDENDS and len(slips) == 1:
-                return Slip(slips[0], meant[slips[0]], tuple(found[::-1]))
+                return Slip(slips[0], self.so_far.at(slips[0]).stated + off, tuple(found[::-1]))
         return None
 
-    def _is_slip(self, claim: Claim, meant: Fraction) -> bool:
+    def _is_slip(self, claim: Claim, off: Fraction) -> bool:
         """Return whether a number without a formula is a part of the model, but for a digit."""
+        meant = claim.stated + off
         lone = claim.expression is None and is_whole(claim.side) and claim.stated >= LEAST_PAIR
         parts = self.quantities.of(meant) if lone and self.quantities else ()
         return bool(parts) and is_one_slip(str(claim.stated), str(meant))

@@ -79,6 +79,8 @@ _LAYERS = re.compile(
 _LAYERS_BEHIND = re.compile(
     r"\W*(?:all )?(?:\w+ )?(?:layers|blocks)(?: in)?(?: total)? \((\d{1,4})\W*", re.I
 )  # "Layers total (12)"
+# Tags for one matrix of attention.
+PROJECTIONS = frozenset({"q", "k", "v", "o"})
 # Tags for the kind of tensor and the layers, not for the component.
 KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
 

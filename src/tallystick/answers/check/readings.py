@@ -121,12 +121,12 @@ class Readings:
         others.append(self._shifted(sides))
         others = [one for one in others if _differ(one, sides)]
         found = next((one for one in others if not self.wrong(one)), None)
-        added = [one for one in in_units if _is_sum_of_decimals(sides[0].expression)]
         # "48 × 40.96 + 2 × 80.41 = 2.12B" is in millions, and cut.
         near = (one for one in (sides, *others) if self._nearly(one))
-        added = [one for one in added if self._nearly(one, within=NEAR_SUM)]
+        added = in_units if _is_sum_of_decimals(sides[0].expression) else ()
+        summed = (one for one in added if self._nearly(one, within=NEAR_SUM))
         typed = (one for one in others if self._is_typed(one))
-        return found or next(near, None) or next(iter(added), None) or next(typed, sides)
+        return found or next(near, None) or next(summed, None) or next(typed, sides)
 
     def _is_typed(self, sides: Sides) -> bool:
         """Return whether a chain is right but for one digit of its last number."""
@@ -152,8 +152,12 @@ class Readings:
 
     def _nearly(self, sides: Sides, within: Fraction = LITTLE) -> bool:
         """Return whether neighbouring sides differ by little, or not at all."""
-        values = [self.value(side.expression, asides=False).exact for side in sides]
-        return all(abs(one - other) <= within * abs(one) for one, other in pairwise(values))
+        return all(self.are_near(*pair, asides=False, within=within) for pair in pairwise(sides))
+
+    def are_near(self, left: Side, right: Side, *, asides: bool, within: Fraction = LITTLE) -> bool:
+        """Return whether two sides differ by little."""
+        one, other = (self.value(side.expression, asides).exact for side in (left, right))
+        return abs(one - other) <= within * abs(one)
 
     def _shifted(self, sides: Sides) -> Sides:
         """Add the omitted units to the numbers of a chain.

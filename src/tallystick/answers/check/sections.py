@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.equations import Judge
-from tallystick.answers.check.labels import KINDS, nearest_tags, tags_of
+from tallystick.answers.check.labels import KINDS, PROJECTIONS, nearest_tags, tags_of
 from tallystick.answers.check.readings import LITTLE
 from tallystick.derivations.arithmetic import Operation
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
@@ -30,7 +30,7 @@ PER_LAYER = re.compile(
     re.IGNORECASE,
 )
 LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
-PROJECTIONS = frozenset({"q", "k", "v", "o", "qkv", "attention"})  # a sum of these alone counts attention
+OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}  # a sum of these alone counts attention
 AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
 FAR = 2  # a sum off by over half the model's total is not the whole
 
@@ -68,7 +68,7 @@ def is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
         return False
     if judge.quantities is None:
         tags = [nearest_tags(term.labels[:1]) - KINDS for term in claim.term.leaves]
-        return len(tags) > 1 and all(one and one <= PROJECTIONS for one in tags)
+        return len(tags) > 1 and all(one and one <= OF_ATTENTION for one in tags)
     terms = [claim.term._replace(labels=claim.term.labels[:1])]  # its heading may stand far above it
     for term in terms:
         about = nearest_tags(term.labels)

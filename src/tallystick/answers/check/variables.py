@@ -11,7 +11,7 @@ from itertools import islice, product
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.readings import LEAST_FAR, Readings, Sides
 from tallystick.answers.check.sides import names_in
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, exactly
 from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import Side, Statement
 
@@ -83,7 +83,7 @@ class Variables:
         if isinstance(side.expression, Number):
             return True
         try:
-            evaluate(side.expression, self.stated)
+            self.readings.value(side.expression, asides=False)
         except Undefined:  # 5 / 0
             return False
         return True

@@ -12,6 +12,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from tallystick.answers.check.labels import PROJECTIONS
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
 
@@ -82,10 +83,10 @@ def _why(meant: Quantity, number: Fraction, quantities: Quantities) -> str:
 
 def _attention(meant: Quantity, number: Fraction, quantities: Quantities) -> str:
     """Return why a number is not attention's: its heads are fewer, or do not span the width."""
-    query, one = (_largest("q", quantities, one_layer=layer) for layer in (meant.one_layer, True))
+    query, one = (_queries(quantities, one_layer=layer) for layer in (meant.one_layer, True))
     if query is None:
         return ""
-    matrices = 3 if "qkv" in meant.component else len(meant.component & {"q", "k", "v", "o"}) or 4
+    matrices = 3 if "qkv" in meant.component else len(meant.component & PROJECTIONS) or 4
 
     def is_of(size: int) -> bool:
         return size > meant.parameters and abs(number - size) <= _LITTLE * size
@@ -104,7 +105,7 @@ def _attention(meant: Quantity, number: Fraction, quantities: Quantities) -> str
 _LITTLE = Fraction(1, 100)  # share of biases and norms, which may be counted or not
 
 
-def _largest(tag: str, quantities: Quantities, *, one_layer: bool) -> Quantity | None:
-    """Return a projection of attention with its bias, of one layer or of all."""
-    found = (one for one in quantities.all if one.component == {"attention", tag} and one.one_layer == one_layer)
+def _queries(quantities: Quantities, *, one_layer: bool) -> Quantity | None:
+    """Return the query projection with its bias, of one layer or of all."""
+    found = (one for one in quantities.all if one.component == {"attention", "q"} and one.one_layer == one_layer)
     return max(found, key=lambda quantity: quantity.parameters, default=None)
