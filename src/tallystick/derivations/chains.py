@@ -96,7 +96,7 @@ class Chains(Reading):
                 self._miss(line)
                 begin = self._cut(line, text, begin, end, segment if following < len(pieces) else ())
             # "a × b = 59 MB/layer = 4.1 GB": the next side may be of another quantity
-            missed = found is None and computes(segment)
+            missed = found is None and computes(segment) and not (_is_formula(segment) and not begin.sides)
             if found is not None:
                 end = segment[found[1] - 1].end
                 if begin.argument:
@@ -260,6 +260,12 @@ def _is_count(pieces: Sequence[Token], start: int) -> bool:
     last = pieces[start:]
     number = last[1].number if len(last) == 3 and last[0].kind == "open" else None
     return number is not None and not number.rounded and number.unit == 1 and number.value <= MOST_COUNTED
+
+
+def _is_formula(pieces: Sequence[Token]) -> bool:
+    """Return whether some tokens hold no number but counts: "embeddings + 12 × per_layer"."""
+    numbers = (piece.number for piece in pieces if piece.number is not None)
+    return all(not number.rounded and number.value <= MOST_COUNTED for number in numbers)
 
 
 def numbers_end(pieces: Sequence[Token]) -> int:

@@ -28,7 +28,7 @@ _CELL = re.compile(r"</t[dh]>\s*(?=<t[dh]\b)", re.IGNORECASE)  # between two cel
 _RAW = re.compile(r"\{\s*(?:String\.raw)?`([^`{}]*(?:\{[^`{}]*\}[^`{}]*)*)`\s*\}")  # JSX: {String.raw`2 \times 3`}
 _QUOTED = re.compile(r"""\{\s*(["'])([^"'{}]{0,80})\1\s*\}""")  # JSX: {" "}
 _SPACES = re.compile(r"\s{3,}")  # two blanks still separate columns
-_LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|\\item\b)*")
+_LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|/{2,3}!?\s+|/\*+\s+|\\item\b)*")
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
 _OPENED = re.compile(r"([=≈:]\s*)\*\*(?=[~≈]?\d[^*]*$)")  # bold that ends on a later line
 _ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200})(?<=[^\s*])\*(?![\w(*])")
@@ -39,6 +39,7 @@ _RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KM
 _QUOTIENT = re.compile(r"[=:(]\s*(\d{1,9})\s?//\s?(\d{1,9})\s?$")  # of Python: "head_dim = 768 // 12"
 
 # "12 × 768² is about 7.1 million": a verb between arithmetic and its result.
+_PERCENT_FIRST = re.compile(r"(?<=[=≈~(])(\s*)%(\d[\d.,]*\d|\d)")  # of Turkish: "= %0.78"
 _VERB = re.compile(
     r"(?<=[\w)])\s+(?:is|are|gives|makes|equals|yields|comes to|ergibt|ergeben|ist|sind|font|fait|donne|da|dan|son|fa|dà|равно)\s+"
     r"(about|approximately|roughly|around|nearly|almost|just over|etwa|rund|ca\.|environ|unos|unas|circa|около|примерно)?\s*"
@@ -152,12 +153,18 @@ def plain(line: str) -> str:
     if "\\" in line or "{" in line or line.lstrip().startswith("&"):
         line = _without_latex(line)
     line = _without_emphasis(line)
-    if "$" in line or "," in line:
-        line = _SCALED_OUTSIDE.sub("", line)
+    line = _with_units(line)
     if not line.isascii():
         line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
     line = line.translate(_CHARACTERS)
     return _VERB.sub(_related, line) if " " in line and _PRODUCT.search(line) else line
+
+
+def _with_units(line: str) -> str:
+    """Return a line with each unit right behind its number: "$131$M", "= %0.78"."""
+    if "$" in line or "," in line:
+        line = _SCALED_OUTSIDE.sub("", line)
+    return _PERCENT_FIRST.sub(r"\1\2%", line) if "%" in line else line
 
 
 def _divides(line: str) -> bool:
@@ -216,9 +223,13 @@ def _related(verb: re.Match[str]) -> str:
 
 
 def _styled(match: re.Match[str]) -> str:
-    """Return styled text, apart from a command right before it, such as a Greek letter."""
+    """Return styled text, apart from a command right before it, such as a Greek letter.
+
+    It begins with no second blank, which would end a column.
+    """
     begin = max(0, match.start() - LONGEST_COMMAND)
-    return (" " if _ENDS_IN_COMMAND.search(match.string, begin, match.start()) else "") + match[1]
+    text = match[1].lstrip() if match.string[max(0, match.start() - 1) : match.start()] == " " else match[1]
+    return (" " if _ENDS_IN_COMMAND.search(match.string, begin, match.start()) else "") + text
 
 
 def _labelled(match: re.Match[str]) -> str:

@@ -244,14 +244,26 @@ class _Reader:
                 or token.text == "each"
                 or (token.text == "per" and self._is(self.position + 1, "word"))
                 or self._is_kind()
+                or ("_" in token.text and self._is(self.position - 1, "number"))  # "8 kv_heads * 128 head_dim"
             )
             if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS:
                 words += 1
                 self.position += 1
+            elif (words or self._is_lettered()) and token.text == "/" and self._is_new_unit(self.position + 1):
+                self.position += 2  # "16,777,216 parameters / matrix", "59 MB/layer"
             elif not self._skip_parentheses():
                 break
         if token is not None and token.kind not in ("operator", "close"):
             self.position = mark
+
+    def _is_new_unit(self, place: int) -> bool:
+        """Return whether a token is a unit, and no variable."""
+        return self._is(place, "word") and self.pieces[place].text not in self.known and is_unit(self.pieces[place])
+
+    def _is_lettered(self) -> bool:
+        """Return whether the last token is a number with its unit: "59 MB"."""
+        number = self.pieces[self.position - 1].number
+        return number is not None and number.rounded
 
     def _is_kind(self) -> bool:
         """Return whether capitals qualify the unit that follows: "4 KV heads × 256"."""

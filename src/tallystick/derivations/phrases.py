@@ -19,6 +19,7 @@ _UNIT = re.compile(
     r"|parám\w*|parâm\w*|param\w*|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",
     re.IGNORECASE,
 )
+_RATE = re.compile(rf"{_UNIT.pattern}/{_UNIT.pattern}", re.IGNORECASE)  # "12 layers × 7,087,872 params/layer"
 # Words that a product of sizes may follow: "3 matrices d × 4d".
 _MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|矩阵|행렬", re.IGNORECASE)
 # Words that count what follows: "4 个 8×8" is four of them.
@@ -142,7 +143,7 @@ def is_function(token: Token) -> bool:
 
 def is_unit(token: Token) -> bool:
     """Return whether a word can follow a number as its unit: parameters, layers."""
-    word = token.text.replace("-", "").removeprefix("per")  # "7,087,872 per-block"
+    word = token.text.replace("-", "").replace("/", "").removeprefix("per")  # "7,087,872 per-block", "params/layer"
     long = len(word) > 2 or word > "\u2fff"  # 個, 层
     return token.kind == "word" and long and word.isalpha() and word.lower() not in JOINS
 
@@ -162,15 +163,18 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
     for place in range(start, end):
         piece = pieces[place]
         depth += (piece.kind == "open") - (piece.kind == "close")
-        if _is_other(piece) or (
-            place > start and len(piece.text) > 1 and piece.text in known and pieces[place - 1].text in known
+        if (
+            _is_other(piece)
+            or _is_rate(pieces[:end], place, known)
+            or (place > start and len(piece.text) > 1 and piece.text in known and pieces[place - 1].text in known)
         ):
             return False  # "freq_base f32" is a name and its type, not a product
         if piece.kind != "word" or piece.text in known or depth:
             continue
         if piece.text.lower() in _EACH and place + 1 < end and pieces[place + 1].text == "+":
             return False  # "7.1M each + 38.6M" adds several
-        said = _UNIT.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)
+        rate = place > start + 1 and pieces[place - 2].text == "*" and _RATE.fullmatch(piece.text)
+        said = rate or _UNIT.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)
         if not (said or _is_adjective(pieces, place)):
             return False
     return True
@@ -186,6 +190,12 @@ def _is_adjective(pieces: Sequence[Token], place: int) -> bool:
 def _is_other(piece: Token) -> bool:
     """Return whether a sign begins a shape, "[17 × 4096]", or a quotient without its rest, "//"."""
     return piece.text == "[" or (piece.text == "/" and piece.end - piece.start > 1)
+
+
+def _is_rate(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
+    """Return whether a slash before a word gives a rate: "59 MB / layer"."""
+    behind = pieces[place + 1 : place + 2]
+    return pieces[place].text == "/" and bool(behind) and behind[0].kind == "word" and behind[0].text not in known
 
 
 def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:

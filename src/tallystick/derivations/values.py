@@ -12,18 +12,16 @@ from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import computes, is_sure, unit_of
 from tallystick.derivations.reading import LEAST_SUM
-from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.shapes import product_before, product_of, shape_before
 from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
-LEAST_TYPED = 10_000  # shorter numbers are one digit apart by chance
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _CELLS = re.compile(r"\s{2,}")
-_SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
@@ -39,38 +37,39 @@ class Values(Chains):
 
     def _equations(self, line: Line, text: str, label: str = "") -> None:
         """Read the chains of a text, or the number that it states without one."""
-        if not self._chains(line, text, label):
+        if not (self._shaped(line, text, label) or self._chains(line, text, label)):
             self._value(line, text, label)
+
+    def _shaped(self, line: Line, text: str, label: str) -> bool:
+        """Add the number that a line states behind a shape; return whether there is one."""
+        number = alone_in(self._tokens(match["value"])) if (match := shape_before(text)) else None
+        how = product_before(match, number) if match is not None and number is not None else None
+        if match is None or number is None or how is None:
+            return False
+        words = f"{label} {text[: match.start('sign')]}"
+        self._add(line, words, [Side(how), Side(number, loose=match["value"][0] in "≈~")])
+        return True
 
     def _value(self, line: Line, text: str, label: str = "") -> None:
         """Add a number that a line states without a relation.
 
         Examples: "Positions: 786,432", "that is 124M parameters in total".
         """
+        if self._shaped(line, text, label):
+            return
         words, colon, rest = text.replace("\uff1a", ":").rpartition(":")
         if _KEY.fullmatch(words) and not TOTAL.search(words):
             return  # an entry of a config
-        columns = _COLUMNS.fullmatch(text) if not colon and len(text) <= LONGEST_ROW else None
-        if colon and "  " in rest.strip() and len(text) <= LONGEST_ROW and alone_in(self._tokens(rest)) is None:
-            columns = _COLUMNS.fullmatch(text)  # "Step 2: embeddings    39,383,808"
+        columns = self._columns(text, rest, colon=bool(colon))
         if columns:
             words, rest = columns["label"], columns["value"]
         value, *behind = _CELLS.split(rest.strip()) if columns else [rest]
+        if len(behind) == 1 and alone_in(self._tokens(value)) is None and isinstance(self._whole(value), Operation):
+            value, behind = behind[0], [value]  # "wte  50257 × 768  38,597,376"
         pieces = self._tokens(value)
         number = alone_in(pieces)
         if number is not None and (colon or columns or label):
-            inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
-            after = _PRODUCT_BEHIND.search(value)  # "12 blocks:  85.0M   (7.08M × 12)"
-            found = [inside[1] if inside else "", after[1] if after else ""]
-            product = next((how for how in map(self._product, found) if how is not None), None)
-            if product is not None and inside and (times := _TIMES_BEFORE.search(words)):
-                product = _several(product, int(times[1]), number)  # "Router × 3 (1,536 × 28)   129,024"
-            if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
-                product = Side(how)
-            if product is None and (
-                how := self._shapes(_CELLS.split(words)[-1], number) or self._shapes(words, number)
-            ):
-                product = Side(how)
+            product = self._product_near(words, value, behind, number)
             sides = [Side(number, loose=pieces[0].kind != "number")]
             if product is not None:
                 sides.insert(0, product)
@@ -84,6 +83,34 @@ class Values(Chains):
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
                 self._add(line, f"{label} {text}", [Side(numbers[0])])
 
+    def _columns(self, text: str, rest: str, *, colon: bool) -> re.Match[str] | None:
+        """Return the columns of a row separated by blanks: "Step 2: embeddings    39,383,808"."""
+        if len(text) > LONGEST_ROW or (
+            colon and ("  " not in rest.strip() or alone_in(self._tokens(rest)) is not None)
+        ):
+            return None
+        return _COLUMNS.fullmatch(text)
+
+    def _product_near(self, words: str, value: str, behind: Sequence[str], number: Number) -> Side | None:
+        """Return the product that a line states for its number: in its label, or next to it.
+
+        Args:
+            words: the label.
+            value: the text of the number.
+            behind: the columns behind it.
+            number: its value.
+        """
+        inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
+        after = _PRODUCT_BEHIND.search(value)  # "12 blocks:  85.0M   (7.08M × 12)"
+        found = [inside[1] if inside else "", after[1] if after else ""]
+        product = next((how for how in map(self._product, found) if how is not None), None)
+        if product is not None and inside and (times := _TIMES_BEFORE.search(words)):
+            return _several(product, int(times[1]), number)  # "Router × 3 (1,536 × 28)   129,024"
+        if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
+            return Side(how)
+        how = product_of(_CELLS.split(words)[-1], number) or product_of(words, number) if product is None else None
+        return product if how is None else Side(how)
+
     def _product(self, text: str) -> Side | None:
         """Return the arithmetic at the start of a text, or None.
 
@@ -95,26 +122,6 @@ class Values(Chains):
             return None
         return Side(found[0], sure=numbers_end(pieces) <= found[1])
 
-    def _shapes(self, text: str, number: Number) -> Operation | None:
-        """Return the product of the sizes in "4 x (768, 768)" if it equals the number, else None.
-
-        A shape may describe the weight alone, without its bias. A number that differs in one digit
-        is meant as its product.
-        """
-        start = _SHAPE.search(text)
-        if start is None:
-            return None
-        written = _SHAPE.sub(lambda shape: "(" + re.sub(r"\s*,\s*(?=\d)", "*", shape[1]).rstrip(", ") + "*1)", text)
-        pieces = self._tokens(written)
-        found = prefix(pieces, ()) or suffix(pieces, ())
-        if found is None or not isinstance(found[0], Operation):
-            return None
-        value, product = alone(number, loose=True), evaluate(found[0], {})
-        if value is not None and product.meets(value):
-            return found[0]
-        typed = not number.rounded and number.value >= LEAST_TYPED
-        return found[0] if typed and is_one_slip(str(number.value), str(product.exact)) else None
-
     def _row(self, line: Line) -> None:
         """Read a table row "| label | product | value |".
 
@@ -125,7 +132,7 @@ class Values(Chains):
         numbered = [side for side in wholes if isinstance(side, Number)]
         for place, cell in enumerate(cells):
             if wholes[place] is None:
-                wholes[place] = next((how for number in numbered if (how := self._shapes(cell, number))), None)
+                wholes[place] = next((how for number in numbered if (how := product_of(cell, number))), None)
         if isinstance(wholes[0], Number) and _WORD.search(cells[0]) and any(wholes[1:]):
             wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
         label = next(

@@ -154,3 +154,45 @@ INSIDE = "- Attention: 4 × 768² ≈ 2.36M\n- MLP: 8 × 768² ≈ 4.72M\n"
 def test_parts_that_sum_to_the_model_judge_the_total_below(text, should_be):
     wrong = [equation.should_be for equation in check(text, "gpt2").equations if not equation.correct]
     assert wrong == ([] if should_be is None else [should_be])
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "right"),
+    [
+        ("W_K: (4096, 128) → {}개", "{:,}", 524_288),
+        ("出力投影：`nn.Linear(768, 768)` → {}個（bias含む）", "{:,}", 590_592),
+        ("Query: `nn.Linear(768, 768, bias=False)` -> {}", "{:,}", 589_824),
+        ("self.wte = nn.Embedding(50257, 768)  # {} params", "{:,}", 38_597_376),
+        ("transformer.wte.weight torch.Size([50257, 768]) {}", "{}", 38_597_376),
+        ("W_q: [768 × 768] → {}", "{:,}", 589_824),
+        ("wte  50257×768   {}", "{:,}", 38_597_376),
+    ],
+)
+def test_a_number_behind_a_shape_is_its_product(line, number, right):
+    def found(value):
+        return [(one.correct, one.should_be) for one in check(line.format(number.format(value))).equations[1:]]
+
+    assert found(right) == [(True, None)]
+    assert found(right + 1) == [(False, right)]
+
+
+@pytest.mark.parametrize("text", ["x: (32, 1024) → 4096", "c_attn: 384 × (3×384) + (3×384) = 443_904"])
+def test_shapes_that_state_no_number(text):
+    answer = check(f"W: 768 × 3072 = 2,359,296\n{text}\n")
+    assert [one.correct for one in answer.equations if one.right == 4096] == []
+    assert 443_904 not in [one.right for one in answer.equations if one.correct]
+
+
+@pytest.mark.parametrize(
+    ("text", "should_be"),
+    [
+        ("| **Total Parameters** | 124,539,808 | |", 124_439_808),
+        ("| Total | 2VH + … | 124,439,908 ≈ 124M |", 124_439_808),
+        ("| Total | | 124,439,808 |", None),
+        ("| Token embedding | | 38,597,326 |", 38_597_376),
+        ("| Some other total | | 123,550,272 |", None),
+    ],
+)
+def test_a_lone_number_that_is_the_models_but_for_a_digit(text, should_be):
+    answer = check(f"W: 768 × 3072 = 2,359,296\n{text}\n", against="gpt2")
+    assert [one.should_be for one in answer.equations if not one.correct] == ([] if should_be is None else [should_be])

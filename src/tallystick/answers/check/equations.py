@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -14,20 +13,17 @@ from tallystick.answers.check.claims import (
     Claim,
     Equation,
     as_number,
-    counts_no_parameters,
     is_total,
     is_whole,
     kind_of,
-    measures,
 )
 from tallystick.answers.check.doubts import Doubts
 from tallystick.answers.check.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only, times_before
-from tallystick.answers.check.labels import layers_of, tags_of
-from tallystick.answers.check.mistyped import is_mistyped
-from tallystick.answers.check.model.misfit import misfit
+from tallystick.answers.check.labels import layers_of
+from tallystick.answers.check.matches import Matches
+from tallystick.answers.check.mistyped import is_mistyped, mistyped_aside
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.model.quantity import Quantity
-from tallystick.answers.check.readings import LITTLE, Sides
+from tallystick.answers.check.readings import Sides
 from tallystick.answers.check.references import References
 from tallystick.answers.check.said import said
 from tallystick.answers.check.sides import LEAST_REFERENCE, computes, longest
@@ -53,8 +49,6 @@ from tallystick.derivations.statements import (
 
 LONGEST_SYMBOL = 2  # letters; a longer name with a large number is what is counted: "norms = 266,240"
 
-_VARIABLES = re.compile(r"\b[^\W\d_]\b|\b\w+_\w+\b|\(.*?\)")  # names of sizes: vocab_size, V
-
 
 class Judge:
     """Judges statements in text order, with the values that earlier ones defined."""
@@ -74,7 +68,7 @@ class Judge:
         self.judged: set[int] = set()  # lines of the equations
         self.unread = list(derivation.unread)
         self.refused: list[tuple[int, str]] = []
-        self.matched: set[Quantity | None] = set()
+        self.matches = Matches(quantities)
 
     # -- one statement ----------------------------------------------------------------------------
 
@@ -136,25 +130,41 @@ class Judge:
         self.claims.append(claim)
         claim.term = self._term(claim, statement)
         self.references.use_small(claim)
-        claim.match = self._match(claim, statement) if pairs else None
-        if len(pairs) == 1 and not pairs[0][2] and (restated := self.implied.restated(*pairs[0][:2])) is not None:
-            first = pairs.pop()[0].expression
-            claim.side, claim.stated = first, self.readings.value(first, asides).exact
-            self._sum_of(statement, claim, restated)
-        else:
-            for number, (left, right, agree) in enumerate(pairs):
-                one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
-                self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
-            self._imply(statement, claim, judged=claim.expression is None)
-            if cut is not None and not pairs and self._is_judged(statement):
-                self.unread.remove(cut)  # "× 96 heads × 96 layers = …" is judged by the line above it
-        if not pairs and not self._is_judged(statement):
+        claim.match = self.matches.of(claim, statement) if pairs else None
+        exact = self._links(statement, claim, sides, pairs, asides=asides)
+        judged = self._is_judged(statement)
+        if cut is not None and not pairs and judged:
+            self.unread.remove(cut)  # "× 96 heads × 96 layers = …" is judged by the line above it
+        if not pairs and not judged:
             self._alone(statement, claim)
+        elif claim.expression is None and claim.right and not exact:
+            self._typed(statement, claim)  # "6,738,415,616 ≈ 6.74B"
         if statement.name:
             self.variables.define(statement.name, claim, place)
         if place and not pairs and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
+
+    def _links(
+        self, statement: Statement, claim: Claim, sides: Sides, pairs: list[tuple[Side, Side, bool]], *, asides: bool
+    ) -> bool:
+        """Judge neighbouring sides, and the number by the lines before it.
+
+        Return whether these lines give exactly this number.
+        """
+        if len(pairs) == 1 and not pairs[0][2] and (restated := self.implied.restated(*pairs[0][:2])) is not None:
+            first = pairs.pop()[0].expression
+            claim.side, claim.stated = first, self.readings.value(first, asides).exact
+            self._sum_of(statement, claim, restated)
+            return False
+        for number, (left, right, agree) in enumerate(pairs):
+            one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
+            self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
+        if asides and (stated := mistyped_aside(sides[-1].expression)) is not None:
+            self._equation(statement, claim, *stated, False, last=False)
+        count = len(self.equations)
+        self._imply(statement, claim, judged=claim.expression is None)
+        return any(one.left == claim.stated for one in self.equations[count:])
 
     def _before(
         self, statement: Statement, sides: Sides, pairs: Sequence[tuple[Side, Side, bool]], asides: bool
@@ -240,40 +250,10 @@ class Judge:
                 as_number(claim.carried if last and agree else Fraction(0)),
                 claim.match.what if claim.match else None,
                 claim.match.names if claim.match else (),
-                self._misfit(claim, statement) if last else None,
+                self.matches.misfit(claim, statement) if last else None,
                 statement.plain,
             )
         )
-
-    def _misfit(self, claim: Claim, statement: Statement) -> str | None:
-        """Return a sentence about what the label names, if the model has another number of it."""
-        if self.quantities is None or claim.defines or claim.expression is None:
-            return None
-        # A total under a heading counts what the heading names.
-        words = statement.heading if is_total(statement) and not tags_of(statement.label) else statement.label
-        found = misfit(words, claim.true, self.quantities)
-        return found.sentence if found else None
-
-    def _match(self, claim: Claim, statement: Statement) -> Quantity | None:
-        """Return the model's quantity with this number: exactly, or within its rounding."""
-        size = claim.expression is None and claim.stated < LEAST_REFERENCE
-        if self.quantities is None or size or (claim.defines and not is_total(statement)):
-            return None
-        if counts_no_parameters(statement, claim.stated):
-            return None
-        labels: tuple[str, ...] = statement.labels
-        if not tags_of(labels[0]):  # "1,024 positions × 768", "the whole: 218.1M × 32 layers"
-            labels = (_VARIABLES.sub(" ", statement.clause.partition("=")[0]), *labels)
-        found = self.quantities.best(claim.true, labels, _factors(claim.term), self.matched)
-        spread = claim.term.spread if claim.term else Fraction(0)
-        if found is None and (spread or claim.is_rounded):
-            width = max(spread, (claim.written.high - claim.written.low) / 2)
-            near = Value(claim.true, claim.true - width, claim.true + width)
-            if is_total(statement):
-                found = self.quantities.whole_model(near) or self.quantities.whole_model(claim.written)
-            found = found or self.quantities.stated(near, labels)
-        self.matched.add(found)
-        return found
 
     # -- terms ------------------------------------------------------------------------------------
 
@@ -305,7 +285,7 @@ class Judge:
         if (slip := self.implied.mistyped_addend(claim) if judged else None) is not None:
             wrong, line = self.so_far.at(slip.place), self.derivation.statements[slip.place]
             wrong.true = slip.meant
-            wrong.match = self._match(wrong, line)
+            wrong.match = self.matches.of(wrong, line)
             self._correct(line, wrong, slip.meant)
             self._sum_of(statement, claim, Sum(slip.places, self.so_far.sum(slip.places), fits=True))
             return
@@ -327,7 +307,7 @@ class Judge:
         self.so_far.use(*places)
         claim.term = labelled(total(self.so_far.terms(places)), (statement.label,), statement.line)
         claim.true, claim.right = claim.term.value, fits
-        claim.match = self._match(claim, statement)
+        claim.match = self.matches.of(claim, statement)
         # If only the corrected lines add up to it, the error above is not carried.
         goes_on = sums.meets(claim.written)
         shown = claim.true if fits and not goes_on else sums.exact
@@ -347,7 +327,7 @@ class Judge:
         claim.term = labelled(term, (statement.label,), statement.line)
         claim.true = one.true * times
         claim.right = self.readings.agree(Side(product), Side(claim.side, claim.rounded), asides=False)
-        claim.match = self._match(claim, statement)
+        claim.match = self.matches.of(claim, statement)
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
 
     def _is_judged(self, statement: Statement) -> bool:
@@ -355,35 +335,23 @@ class Judge:
 
     def _alone(self, statement: Statement, claim: Claim) -> None:
         """Record a lone labelled number as right if the model has that number for the label."""
-        if (
-            self.quantities is None
-            or claim.defines
-            or measures(statement)
-            or counts_no_parameters(statement, claim.stated)
-        ):
+        if claim.defines:
             return
-        labels = statement.labels
-        claim.match = self.quantities.whole_model(claim.written) if is_total(statement) else None
-        claim.match = claim.match or self.quantities.stated(claim.written, labels)
+        claim.match = self.matches.lone(claim, statement)
         if claim.match is not None:
-            self.matched.add(claim.match)
             self._equation(statement, claim, Number(Fraction(claim.match.parameters)), claim.side, True, last=True)
+        else:
+            self._typed(statement, claim)
+
+    def _typed(self, statement: Statement, claim: Claim) -> None:
+        """Record a lone labelled number as wrong if it is the model's but for one digit."""
+        meant = self.matches.mistyped(claim, statement)
+        if meant is not None:
+            claim.match = meant
+            self._correct(statement, claim, Fraction(meant.parameters))
 
 
 def _lone(claim: Claim) -> Term:
     """Return the term of a number that is not computed, with the spread of its rounding."""
     low, high = claim.written.low, claim.written.high
     return Term(claim.true) if low is high else Term(claim.true, (high - low) / 2)
-
-
-def _factors(term: Term | None) -> tuple[int, ...]:
-    """Return the factors of a term, or of the product that is nearly all of it.
-
-    The bias of a projection is negligible next to its weight.
-    """
-    if term is None:
-        return ()
-    largest = max(term.leaves, key=lambda leaf: abs(leaf.value))
-    if abs(term.value - largest.value) > LITTLE * abs(term.value):
-        return ()
-    return tuple(sorted(factor for factor in largest.factors if factor != 1))

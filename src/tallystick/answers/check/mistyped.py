@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tallystick.answers.check.claims import Claim, is_whole
-from tallystick.derivations.arithmetic import Number, Value
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Value
 from tallystick.derivations.slips import is_one_slip
 
 LEAST_TYPED = 3  # digits of a rounded total that is a sum with one digit mistyped
@@ -21,6 +21,20 @@ def is_typed_for(number: Number, meant: Fraction) -> bool:
     """Return whether a number, as it is rounded, is another one but for a slip of typing."""
     written, right = (str(_in_units(value, number.unit)) for value in (number.value, meant))
     return len(written) >= LEAST_TYPED and is_one_slip(written, right)
+
+
+def mistyped_aside(side: Expression) -> tuple[Number, Number] | None:
+    """Return a number and the rounded one in parentheses behind it if that has a digit wrong.
+
+    Example: "135,266,304 (≈ 115.3M)". A digit off by the rounding is not wrong.
+    """
+    if not (isinstance(side, Operation) and side.symbols == ("(",)):
+        return None
+    number, aside = side.parts
+    if not (isinstance(number, Number) and isinstance(aside, Number) and aside.rounded):
+        return None
+    away = abs(aside.value - number.value) > LEAST_SWAPPED * number.value
+    return (number, aside) if away and is_typed_for(aside, number.value) else None
 
 
 def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LEAST_OFF) -> bool:

@@ -38,6 +38,7 @@ LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are a
 
 NEAR_SUM = Fraction(1, 4)  # the same of a sum in an omitted unit and its wrong result
 LEAST_SLIP = 1000  # a shorter number is another one but for a digit by chance, in some unit
+LEAST_SUM_SLIP = 100  # the same of a sum: "14 + 84 + 28 = 726 GB"
 ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
 MOST_CUT = Fraction(1, 20)  # of a number that its digits may leave out without a sign
 
@@ -132,7 +133,9 @@ class Readings:
         """Return whether a chain is right but for one digit of its last number."""
         *before, left, right = sides
         number = right.expression
-        if not isinstance(number, Number) or number.value < LEAST_SLIP * number.unit or self.wrong([*before, left]):
+        summed = isinstance(left.expression, Operation) and set(left.expression.symbols) == {"+"}
+        least = LEAST_SUM_SLIP if summed else LEAST_SLIP
+        if not isinstance(number, Number) or number.value < least * number.unit or self.wrong([*before, left]):
             return False
         return is_typed_for(number, self.value(left.expression, asides=False).exact)
 

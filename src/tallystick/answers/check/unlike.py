@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 from math import floor
 
+from tallystick.answers.check.sides import names_in
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
 from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import Side
@@ -32,7 +33,7 @@ _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
 BILLION = 10**9
-_NEAR_FRACTION = 10  # a result within a tenth of a power is meant as it
+_NEAR_FRACTION = 8  # a result within an eighth of a computed fraction is meant as it
 _ROUND = 2  # digits before the zeros of a round number
 _FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
 TEN = Number(Fraction(10))
@@ -78,12 +79,12 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
 def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) -> str:
     """Return why values are no counts: one is not positive, or both are fractions of 1.
 
-    A power of numbers with a result near to it, "0.90625^8 = 0.444", is computed all the same.
+    Numbers with a result near to what they make, "0.90625^8 = 0.444", are computed all the same.
     """
     share = isinstance(right, Number) and right.rounded  # "= 12.5%"
-    power = isinstance(left, Operation) and left.symbols == ("^",) and all(isinstance(it, Number) for it in left.parts)
+    computed = isinstance(left, Operation) and not any(True for _ in names_in(left))
     near = abs(one - other) * _NEAR_FRACTION <= abs(one)
-    if min(one, other) <= 0 or (max(one, other) < 1 and not share and not (power and near)):
+    if min(one, other) <= 0 or (max(one, other) < 1 and not share and not (computed and near)):
         return "relates fractions, or numbers that are not positive, and counts nothing"
     return ""
 

@@ -23,7 +23,9 @@ from tallystick.answers.check.model.quantity import Quantity, fit, may_be
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 from tallystick.derivations.arithmetic import Value, exactly
+from tallystick.derivations.slips import is_one_slip
 
+LEAST_EXACT = 7  # digits of a lone number that is the model's but for one
 VAGUE = Fraction(1, 20)  # relative rounding above which a number, such as 7B, is too vague to match
 MODULES = frozenset({"attention", "mlp", "experts"})  # whose projections have names of their own
 _PARTLY = re.compile(
@@ -114,6 +116,27 @@ class Quantities:
                 # Whole layers before layers without their norms.
                 return max(found, key=lambda quantity: (fit(quantity, labels), not quantity.component), default=None)
         return None
+
+    def mistyped(self, number: Fraction, labels: Sequence[str], *, total: bool) -> Quantity | None:
+        """Return the quantity that a lone number means, but for one digit, or None.
+
+        Args:
+            number: parameters, as written to the last digit.
+            labels: texts that may name the quantity, nearest first.
+            total: whether the number is called a total.
+        """
+        written = str(number)
+        if len(written) < LEAST_EXACT:
+            return None
+        about = self._asked(next((tags for label in labels if (tags := tags_of(label))), frozenset())) - KINDS
+        alike = [size for size in self._numbers if is_one_slip(written, str(size))]
+        found = [
+            quantity
+            for size in alike
+            for quantity in self._by_number[size]
+            if (quantity.component & about if about else total and size == self.total)
+        ]
+        return found[0] if found and len({one.parameters for one in found}) == 1 else None
 
     def _asked(self, tags: frozenset[str]) -> frozenset[str]:
         """Return a label's tags in this model: W1 is the up projection of an MLP without a gate."""

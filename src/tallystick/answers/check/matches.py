@@ -1,0 +1,88 @@
+"""Match the numbers of a text with the model's quantities: by number, rounding and label."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from tallystick.answers.check.claims import Claim, counts_no_parameters, is_total, is_whole, measures
+from tallystick.answers.check.labels import tags_of
+from tallystick.answers.check.model.misfit import misfit
+from tallystick.answers.check.model.quantities import Quantities
+from tallystick.answers.check.model.quantity import Quantity
+from tallystick.answers.check.readings import LITTLE
+from tallystick.answers.check.sides import LEAST_REFERENCE
+from tallystick.answers.check.terms import Term
+from tallystick.derivations.arithmetic import Value
+from tallystick.derivations.statements import Statement
+
+_VARIABLES = re.compile(r"\b[^\W\d_]\b|\b\w+_\w+\b|\(.*?\)")  # names of sizes: vocab_size, V
+
+
+class Matches:
+    """The model's quantities that a text states; none without a model."""
+
+    def __init__(self, quantities: Quantities | None) -> None:
+        self.quantities = quantities
+        self.matched: set[Quantity | None] = set()
+
+    def of(self, claim: Claim, statement: Statement) -> Quantity | None:
+        """Return the model's quantity with this number: exactly, or within its rounding."""
+        size = claim.expression is None and claim.stated < LEAST_REFERENCE
+        if self.quantities is None or size or (claim.defines and not is_total(statement)):
+            return None
+        if counts_no_parameters(statement, claim.stated):
+            return None
+        labels: tuple[str, ...] = statement.labels
+        if not tags_of(labels[0]):  # "1,024 positions × 768", "the whole: 218.1M × 32 layers"
+            labels = (_VARIABLES.sub(" ", statement.clause.partition("=")[0]), *labels)
+        found = self.quantities.best(claim.true, labels, _factors(claim.term), self.matched)
+        spread = claim.term.spread if claim.term else Fraction(0)
+        if found is None and (spread or claim.is_rounded):
+            width = max(spread, (claim.written.high - claim.written.low) / 2)
+            near = Value(claim.true, claim.true - width, claim.true + width)
+            if is_total(statement):
+                found = self.quantities.whole_model(near) or self.quantities.whole_model(claim.written)
+            found = found or self.quantities.stated(near, labels)
+        self.matched.add(found)
+        return found
+
+    def lone(self, claim: Claim, statement: Statement) -> Quantity | None:
+        """Return the quantity that a number without a formula states, by its label."""
+        if self.quantities is None or measures(statement) or counts_no_parameters(statement, claim.stated):
+            return None
+        whole = self.quantities.whole_model(claim.written) if is_total(statement) else None
+        found = whole or self.quantities.stated(claim.written, statement.labels)
+        self.matched.add(found)
+        return found
+
+    def mistyped(self, claim: Claim, statement: Statement) -> Quantity | None:
+        """Return the quantity that a number without a formula states but for one digit."""
+        matched = claim.match is not None and claim.match.parameters == claim.stated
+        if self.quantities is None or matched or measures(statement) or not is_whole(claim.side):
+            return None
+        if counts_no_parameters(statement, claim.stated):
+            return None
+        return self.quantities.mistyped(claim.stated, statement.labels, total=is_total(statement))
+
+    def misfit(self, claim: Claim, statement: Statement) -> str | None:
+        """Return a sentence about what the label names, if the model has another number of it."""
+        if self.quantities is None or claim.defines or claim.expression is None:
+            return None
+        # A total under a heading counts what the heading names.
+        words = statement.heading if is_total(statement) and not tags_of(statement.label) else statement.label
+        found = misfit(words, claim.true, self.quantities)
+        return found.sentence if found else None
+
+
+def _factors(term: Term | None) -> tuple[int, ...]:
+    """Return the factors of a term, or of the product that is nearly all of it.
+
+    The bias of a projection is negligible next to its weight.
+    """
+    if term is None:
+        return ()
+    largest = max(term.leaves, key=lambda leaf: abs(leaf.value))
+    if abs(term.value - largest.value) > LITTLE * abs(term.value):
+        return ()
+    return tuple(sorted(factor for factor in largest.factors if factor != 1))

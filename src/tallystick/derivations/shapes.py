@@ -1,0 +1,87 @@
+"""Read the shape of a weight as the product of its sizes: "(768, 3072)", "nn.Linear(768, 3072)"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from tallystick.derivations.arithmetic import Number, Operation, alone, evaluate
+from tallystick.derivations.parser import prefix, suffix
+from tallystick.derivations.reading import LEAST_SUM
+from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.tokens import tokens
+
+LONGEST = 1_000  # characters of a line; a longer one is prose
+LEAST_TYPED = 10_000  # shorter numbers are one digit apart by chance
+
+_SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
+# "W_K: (4096, 128) → 524,288", "nn.Linear(768, 768, bias=False)  # 589,824 params"
+_BEFORE = re.compile(
+    r"(?P<words>.*?)[(\[]\s*(?P<sizes>\d{1,7}(?:\s*[,*]\s*\d{1,7})+)(?P<bare>\s*,\s*bias\s*=\s*False)?(?:\s*,\s*bias\s*=\s*True)?"
+    r"\s*[)\]]{1,2}\s*(?P<sign>→|[-=]+>|[=:#|]|//|\s)\s*(?P<value>[≈~]?\s?\d[^=≈→]*)"
+)
+
+
+def shape_before(text: str) -> re.Match[str] | None:
+    """Return the match of a line that ends in a shape and a number, or None.
+
+    Its groups are `words`, `sizes`, `bare` (without a bias), `sign` and `value`.
+    """
+    return _BEFORE.fullmatch(text) if len(text) <= LONGEST else None
+
+
+def product_before(match: re.Match[str], number: Number) -> Operation | None:
+    """Return the product of the shape before a number if it is that, but for a digit, else None.
+
+    Args:
+        match: of `shape_before`.
+        number: the number behind the shape.
+    """
+    words = match["words"].rstrip("([ ")
+    equation = words.endswith(("+", "-", "*", "/", "^", "="))  # "384 × (3 × 384) = 442,368"
+    if number.value < LEAST_SUM or equation or ("*" in match["sizes"] and match["sign"] in "=:"):
+        return None
+    sizes = match["sizes"].replace("*", ",")
+    return product_of(f"{words} ({sizes})", number, biased=not match["bare"])
+
+
+def product_of(text: str, number: Number, *, biased: bool = False) -> Operation | None:
+    """Return the product of the sizes in "4 x (768, 768)" if it equals a number, else None.
+
+    A shape may describe the weight alone, without its bias. A number that differs in one digit is
+    meant as its product.
+
+    Args:
+        text: ends in the shape, or in what multiplies it.
+        number: what the text states for it.
+        biased: whether the number may count a bias too, as of `nn.Linear(768, 3072)`.
+    """
+    start = _SHAPE.search(text)
+    if start is None:
+        return None
+    pieces = tokens(_SHAPE.sub(lambda shape: f"({_multiplied(shape[1])}*1)", text))
+    found = prefix(pieces, ()) or suffix(pieces, ())
+    if found is None or not isinstance(found[0], Operation):
+        return None
+    ways = [found[0], *(_with_bias(found[0], start[1]) if biased else ())]
+    value, products = alone(number, loose=True), [evaluate(way, {}) for way in ways]
+    fitting = (way for way, product in zip(ways, products, strict=True) if value is not None and product.meets(value))
+    exact = not number.rounded and number.value >= LEAST_TYPED
+    typed = (
+        way
+        for way, product in zip(ways, products, strict=True)
+        if exact and is_one_slip(str(number.value), str(product.exact))
+    )
+    return next(fitting, None) or next(typed, None)
+
+
+def _multiplied(sizes: str) -> str:
+    return re.sub(r"\s*,\s*(?=\d)", "*", sizes).rstrip(", ")
+
+
+def _with_bias(weight: Operation, sizes: str) -> Iterator[Operation]:
+    """Yield the sums of a matrix and its bias, which has the size of its output."""
+    found = re.findall(r"\d+", sizes)
+    for size in reversed(found) if len(found) == 2 else ():
+        yield Operation(("+",), (weight, Number(Fraction(int(size)))))
