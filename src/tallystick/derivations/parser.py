@@ -213,20 +213,21 @@ class _Reader:
         named = any(len(piece.text) > 1 for piece in self.pieces[first:place])
         if self._is(first, "word") and self.pieces[first].text in _BEGINS:
             return  # "6.5 - so the last has 1": a dash before a clause
-        if named and self._is(place, "open") and (end := self._remark(place)):
-            place = end  # "+ position embeddings (wpe) 786,432"
-        if (named and self._is(place, "number")) or (counted and place == first + 1 and self._is(place, "open")):
+        if (named or place == self.position) and self._is(place, "open") and (end := self._remark(place)):
+            self.position = end  # "+ position embeddings (wpe) 786,432", "+ (ffn) 160 × 640"
+        elif (named and self._is(place, "number")) or (counted and place == first + 1 and self._is(place, "open")):
             self.position = place  # in "A(16 × 4096) + B(4096 × 16)" each letter is a label too
 
     def _remark(self, place: int) -> int | None:
-        """Return the end of a parenthesised remark that a number follows.
+        """Return the end of a parenthesised remark that a number or a sum follows.
 
         Return None without such a remark, or if it contains a number.
         """
         end = place + 1
         while end - place < MOST_LOOKED_AT and self._is(end, "word") and self.pieces[end].text not in self.known:
             end += 1
-        return end + 1 if self._is(end, "close") and self._is(end + 1, "number") else None
+        words = end > place + 1 and self._is(end, "close")
+        return end + 1 if words and (self._is(end + 1, "number") or self._is(end + 1, "open")) else None
 
     def _is_apart(self, place: int) -> bool:
         """Return whether a blank separates a token from the one before: "0.6B-Base" is a name."""

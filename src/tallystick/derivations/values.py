@@ -22,7 +22,8 @@ NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _CELLS = re.compile(r"\s{2,}")
-_PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)\s*\)\s*$")
+_PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s*bytes?)?\s*\)\s*$")
+_ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460 MB (128000 × 896 × 4 bytes)"
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
@@ -37,7 +38,12 @@ class Values(Chains):
 
     def _equations(self, line: Line, text: str, label: str = "") -> None:
         """Read the chains of a text, or the number that it states without one."""
-        if not (self._shaped(line, text, label) or self._chains(line, text, label)):
+        if self._shaped(line, text, label):
+            return
+        before = len(self.statements)
+        if _ABOUT.fullmatch(text):
+            self._value(line, text, label)
+        if len(self.statements) == before and not self._chains(line, text, label):
             self._value(line, text, label)
 
     def _shaped(self, line: Line, text: str, label: str) -> bool:
@@ -70,7 +76,7 @@ class Values(Chains):
         number = alone_in(pieces)
         if number is not None and (colon or columns or label):
             product = self._product_near(words, value, behind, number)
-            sides = [Side(number, loose=pieces[0].kind != "number")]
+            sides = [Side(number, loose=pieces[0].kind != "number", unit=unit_of(pieces))]
             if product is not None:
                 sides.insert(0, product)
             self._add(line, f"{label} {words}", sides)

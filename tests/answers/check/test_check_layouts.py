@@ -196,3 +196,36 @@ def test_shapes_that_state_no_number(text):
 def test_a_lone_number_that_is_the_models_but_for_a_digit(text, should_be):
     answer = check(f"W: 768 × 3072 = 2,359,296\n{text}\n", against="gpt2")
     assert [one.should_be for one in answer.equations if not one.correct] == ([] if should_be is None else [should_be])
+
+
+LLAMA = {
+    "model_type": "llama", "vocab_size": 70_000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("~6.96B ≈ 7B", 5_957_685_248), ("~5.96B ≈ 6B", None)])
+def test_a_total_that_is_rounded_once_more(total, should_be):
+    text = (
+        "Embedding: 70,000 × 4,096 = 286,720,000\nPer-layer total: 177,217,536\nTotal for 32 layers: 5,670,961,152\n"
+        f"Final norm: 4,096\nTotal Parameters: {total}"
+    )
+    answer = check(text, against=LLAMA)
+    assert [one.should_be for one in answer.equations if not one.correct] == ([] if should_be is None else [should_be])
+    assert answer.total_claimed in (6_960_000_000, 5_960_000_000)
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("1542M", 1_554_600_000), ("1555M", None), ("1557.6M", None)])
+def test_a_total_below_the_sum_of_its_parts(total, should_be):
+    text = f"48 layers: ~1473M\nTokens: 50,257 × 1600 ≈ 80M\nPositions: 1024 × 1600 ≈ 1.6M\nTotal ≈ {total}"
+    answer = check(text, against="gpt2-xl")
+    assert [one.should_be for one in answer.equations if not one.correct] == ([] if should_be is None else [should_be])
+
+
+def test_a_total_of_the_layers_is_not_another_models():
+    text = (
+        "Tokens: 30000 × 64 = 1.92M\nTotal per layer: 49,664\nTotal 4 layers: 4 × 49,664 = 198,656\n"
+        "Head: 64 × 30000 = 1.92M\nTotal Model: 1.92M + 198K + 1.92M = 4.04M"
+    )
+    answer = check(text)
+    assert (answer.total_claimed, answer.several_totals) == (4_040_000, ())

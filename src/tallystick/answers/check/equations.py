@@ -211,7 +211,7 @@ class Judge:
 
     def _claim(self, sides: Sides, *, asides: bool, right: bool) -> Claim:
         exact = [side for side in reversed(sides) if is_whole(side.expression)]
-        chosen = next((side for side in exact if not side.loose), longest(exact) or sides[-1])
+        chosen = next((side for side in exact if not side.loose), longest(exact) or _most_precise(sides))
         side = chosen.expression
         if isinstance(side, Operation) and not computes(side, asides=asides):
             side = side.parts[0]
@@ -349,6 +349,14 @@ class Judge:
         if meant is not None:
             claim.match = meant
             self._correct(statement, claim, Fraction(meant.parameters))
+
+
+def _most_precise(sides: Sides) -> Side:
+    """Return the first of two numbers if the last rounds it, "6.96B ≈ 7B", else the last side."""
+    first, last = sides[0].expression, sides[-1].expression
+    if isinstance(first, Number) and isinstance(last, Number) and first.unit < last.unit:
+        return sides[0]
+    return sides[-1]
 
 
 def _lone(claim: Claim) -> Term:

@@ -149,7 +149,8 @@ class Implied:
             return None
         far = _is_far(loose, named.parameters)
         for found, sums in self._last_lines():
-            meant = far or is_mistyped(claim, sums, judged=True, least=LITTLE)
+            less = loose.high < sums.low  # than its own addends
+            meant = far or less or is_mistyped(claim, sums, judged=True, least=LITTLE)
             if len(found) > 1 and meant and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) for line in lines) or self._leaves_out(found, claim)

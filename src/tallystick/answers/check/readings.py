@@ -387,11 +387,16 @@ def _may_lack(side: Expression) -> bool:
     """
     if not isinstance(side, Operation):
         return False
-    return side.symbols[0] in "+-" or any(isinstance(part, Number) and part.is_decimal for part in side.parts)
+    return side.symbols[0] in "+-" or any(number.is_decimal for number in numbers_in(side))
 
 
 def _is_sum_of_decimals(side: Expression) -> bool:
-    """Return whether a side adds numbers that omit their unit, as decimals show: "38.6 + 106"."""
+    """Return whether a side adds numbers that omit their unit, as decimals show: "38.6 + 106".
+
+    A count may multiply the sum.
+    """
+    if isinstance(side, Operation) and side.symbols == ("*",) and isinstance(side.parts[0], Number):
+        return _is_sum_of_decimals(side.parts[1])
     if not (isinstance(side, Operation) and set(side.symbols) == {"+"}):
         return False
     numbers = [part for part in side.parts if isinstance(part, Number) and not part.rounded]

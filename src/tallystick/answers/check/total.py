@@ -77,6 +77,7 @@ def whole(judge: Judge) -> Whole:
         return Whole(next((place for place in ways if place is not None), None))
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
+        named = [place for place in named if "block" not in about_of(statements[place])] or named  # "Total 4 layers"
         if not named:  # a sum without a name is the whole if nothing is counted after it
             last = _last_computed(judge)
             found = {place: claim for place, claim in found.items() if place >= last}
