@@ -229,3 +229,26 @@ def test_a_total_of_the_layers_is_not_another_models():
     )
     answer = check(text)
     assert (answer.total_claimed, answer.several_totals) == (4_040_000, ())
+
+
+ROWS = """\
+| W_q (16384×16384) | 268M | ×126 | 33.8B |
+| Attention RMSNorm | 16.4K | ×126 | 2.1M |
+| W_gate (16384×53248) | 873M | ×126 | 110.0B |
+| W_up (16384×53248) | 872M | ×126 | 110.0B |
+| W_down (53248×16384) | 872M | ×126 | 110.0B |
+| FFN RMSNorm | 16.4K | ×126 | 2.1M |
+| **TOTAL** | | | **~405B** |
+"""
+
+
+def test_rows_of_one_layer_and_of_all():
+    answer = check(ROWS, against="llama-3.1-405b")
+    assert [one.should_be for one in answer.equations if not one.correct] == [
+        16384 * 53248
+    ]  # the rounded total is right
+    matches = [one.matches for one in answer.equations]
+    assert "query projection of one layer" in matches
+    assert "query projection of 126 layers" in matches
+    assert "norm input_layernorm of 126 layers" in matches
+    assert "norm post_attention_layernorm of 126 layers" in matches

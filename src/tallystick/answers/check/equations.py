@@ -135,7 +135,7 @@ class Judge:
         judged = self._is_judged(statement)
         if cut is not None and not pairs and judged:
             self.unread.remove(cut)  # "× 96 heads × 96 layers = …" is judged by the line above it
-        if not pairs and not judged:
+        if not pairs and not (judged and self._is_said(statement, claim)):
             self._alone(statement, claim)
         elif claim.expression is None and claim.right and not exact:
             self._typed(statement, claim)  # "6,738,415,616 ≈ 6.74B"
@@ -332,6 +332,13 @@ class Judge:
 
     def _is_judged(self, statement: Statement) -> bool:
         return statement.line in self.judged
+
+    def _is_said(self, statement: Statement, claim: Claim) -> bool:
+        """Return whether an equation of the line has its number, or the line has no columns."""
+        if "|" not in statement.plain:
+            return True
+        same = (one for one in self.equations if one.line == statement.line)
+        return any(claim.written.low <= side <= claim.written.high for one in same for side in (one.left, one.right))
 
     def _alone(self, statement: Statement, claim: Claim) -> None:
         """Record a lone labelled number as right if the model has that number for the label."""

@@ -147,9 +147,9 @@ class Implied:
         loose = alone(claim.side, loose=claim.is_rounded)
         if named is None or loose is None:
             return None
-        far = _is_far(loose, named.parameters)
+        far, rounds = _is_far(loose, named.parameters), self._rounds_model(claim)
         for found, sums in self._last_lines():
-            less = loose.high < sums.low  # than its own addends
+            less = loose.high < sums.low and not rounds  # than its own addends
             meant = far or less or is_mistyped(claim, sums, judged=True, least=LITTLE)
             if len(found) > 1 and meant and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]

@@ -43,7 +43,7 @@ class Matches:
             near = Value(claim.true, claim.true - width, claim.true + width)
             if is_total(statement):
                 found = self.quantities.whole_model(near) or self.quantities.whole_model(claim.written)
-            found = found or self.quantities.stated(near, labels)
+            found = found or self.quantities.stated(near, labels, self.matched)
         self.matched.add(found)
         return found
 
@@ -52,7 +52,7 @@ class Matches:
         if self.quantities is None or measures(statement) or counts_no_parameters(statement, claim.stated):
             return None
         whole = self.quantities.whole_model(claim.written) if is_total(statement) else None
-        found = whole or self.quantities.stated(claim.written, statement.labels)
+        found = whole or self.quantities.stated(claim.written, statement.labels, self.matched)
         self.matched.add(found)
         return found
 

@@ -91,7 +91,9 @@ class Quantities:
             default=None,
         )
 
-    def stated(self, number: Value, labels: Sequence[str]) -> Quantity | None:
+    def stated(
+        self, number: Value, labels: Sequence[str], matched: Collection[Quantity | None] = ()
+    ) -> Quantity | None:
         """Return the quantity that a lone number states: the best match of its labels.
 
         Return None if the labels name nothing, or nothing whose number is within the rounding.
@@ -99,6 +101,7 @@ class Quantities:
         Args:
             number: the stated value, with its bounds.
             labels: texts that may name the quantity, nearest first.
+            matched: quantities that earlier lines stated; others are preferred.
         """
         if number.high - number.low > VAGUE * abs(number.exact):
             return None
@@ -114,7 +117,11 @@ class Quantities:
             ]
             if found or about - KINDS:
                 # Whole layers before layers without their norms.
-                return max(found, key=lambda quantity: (fit(quantity, labels), not quantity.component), default=None)
+                return max(
+                    found,
+                    key=lambda quantity: (fit(quantity, labels), not quantity.component, quantity not in matched),
+                    default=None,
+                )
         return None
 
     def mistyped(self, number: Fraction, labels: Sequence[str], *, total: bool) -> Quantity | None:
