@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
@@ -64,9 +65,7 @@ class Chains(Reading):
 
         Each piece between two relations ends a chain, begins one, or is a link of it.
         """
-        pieces = _without_settings(self._tokens(text))
-        if "_" in text and "(" in text:  # much faster
-            pieces = _with_sizes(pieces)
+        pieces = self._outer(line, text, label) if "(" in text else self._tokens(text)  # much faster
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
             return False
@@ -90,7 +89,7 @@ class Chains(Reading):
                 sure = sure and pieces[cut].text != "=="  # code compares; it computes nothing
                 # "6 × 3.2M = 20.2M + words" states its product; "124M = 85M + words" lacks a term.
                 sure = sure and not (plus and not any(isinstance(one.expression, Operation) for one in begin.sides))
-                side = Side(found[0], loose, sure and not missed, unit_of(segment[: found[1] + 2]))
+                side = Side(found[0], loose, sure and not missed, unit_of(_with_unit(segment, found[1])))
                 begin = self._linked(line, text[begin.start : pieces[cut].start], begin, side, read)
             elif computes(segment):
                 self._miss(line)
@@ -120,6 +119,23 @@ class Chains(Reading):
             begin = self._begin(line, text, segment[found[1] :], label)
         self._end(line, text, begin.called(text, end), end)
         return True
+
+    def _outer(self, line: Line, text: str, label: str) -> Sequence[Token]:
+        """Return the tokens of a text without settings, and without the equation in a factor.
+
+        That equation, as in "4096 × (8 × 128 = 1024)", is read apart.
+        """
+        pieces = _without_settings(self._tokens(text))
+        if "_" in text:
+            pieces = _with_sizes(pieces)
+        cut = next((place for place, piece in enumerate(pieces) if piece.kind == "relation"), 0)
+        start = next((place for place in range(cut - 1, 0, -1) if pieces[place].kind in ("open", "close")), 0)
+        close = next((place for place in range(cut, len(pieces)) if pieces[place].kind != "number" and place > cut), 0)
+        factor = start and pieces[start].kind == "open" and pieces[start - 1].kind == "operator"
+        if not (factor and close and pieces[close].kind == "close" and computes(pieces[start:cut])):
+            return pieces
+        self._chains(line, text[pieces[start + 1].start : pieces[close].start], label)
+        return [*pieces[:cut], *pieces[close:]]
 
     def _cut(self, line: Line, text: str, begin: _Beginning, end: int, unread: Sequence[Token]) -> _Beginning:
         """Return the chain behind what was not read: a new one if that ends in a name of code.
@@ -266,6 +282,12 @@ def _is_formula(pieces: Sequence[Token]) -> bool:
     """Return whether some tokens hold no number but counts: "embeddings + 12 × per_layer"."""
     numbers = (piece.number for piece in pieces if piece.number is not None)
     return all(not number.rounded and number.value <= MOST_COUNTED for number in numbers)
+
+
+def _with_unit(pieces: Sequence[Token], end: int) -> Sequence[Token]:
+    """Return an expression with the two tokens behind it, unless these are of another number."""
+    behind = takewhile(lambda piece: piece.number is None, pieces[end : end + 2])
+    return [*pieces[:end], *behind]
 
 
 def numbers_end(pieces: Sequence[Token]) -> int:

@@ -140,8 +140,10 @@ class _Reader:
         return self.pieces[self.position] if self.position < self.end else None
 
     def _operator(self, symbols: str) -> str | None:
-        token = self._next()
-        if token is None or token.kind != "operator" or token.text not in symbols:
+        if self.position == self.end:
+            return None
+        token = self.pieces[self.position]
+        if token.kind != "operator" or token.text not in symbols:
             return None
         self.position += 1
         return token.text

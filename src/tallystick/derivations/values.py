@@ -41,14 +41,15 @@ class Values(Chains):
         if self._shaped(line, text, label):
             return
         before = len(self.statements)
-        if _ABOUT.fullmatch(text):
+        if ("~" in text or "≈" in text) and _ABOUT.fullmatch(text):
             self._value(line, text, label)
         if len(self.statements) == before and not self._chains(line, text, label):
             self._value(line, text, label)
 
     def _shaped(self, line: Line, text: str, label: str) -> bool:
         """Add the number that a line states behind a shape; return whether there is one."""
-        number = alone_in(self._tokens(match["value"])) if (match := shape_before(text)) else None
+        match = shape_before(text) if ")" in text or "]" in text else None
+        number = alone_in(self._tokens(match["value"])) if match is not None else None
         how = product_before(match, number) if match is not None and number is not None else None
         if match is None or number is None or how is None:
             return False

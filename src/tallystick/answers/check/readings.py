@@ -11,6 +11,7 @@ from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip, is_typed_for
 from tallystick.answers.check.sides import (
     LEAST_REFERENCE,
+    computes,
     first_addend,
     first_factor,
     has_aside,
@@ -304,9 +305,9 @@ def _is_cut(left: Expression, right: Expression, first: Value, second: Value, *,
         return False  # two whole numbers, both written to the last digit: much faster
     apart = abs(first.exact - second.exact)
     near = apart <= LITTLE * abs(first.exact)
-    about = loose and isinstance(left, Number) and isinstance(right, Operation)
+    about = loose and computes(right, asides=True)
     if near and (about or first.meets(_to_zeros(right) or second)):
-        return True  # "7,087,872 ≈ 12 × 768²": only near, as the sign says
+        return True  # "7,087,872 ≈ 12 × 768²", "12 × 4096² ≈ 12 × 16.7M": only near, as the sign says
     if apart < 1 < first.exact and second.exact.denominator == 1 and first.exact.denominator > 1:
         return True  # "4.2 × 1024³ = 4,509,715,660" has its decimals cut
     if not (isinstance(left, Operation) and isinstance(right, Number) and apart < right.unit):
