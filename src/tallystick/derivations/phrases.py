@@ -215,8 +215,8 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     """Return whether what precedes an expression may change its value."""
     if start > 1 and pieces[start - 1].text in _ARROWS and pieces[start - 2].number is not None:
         return True  # "128 -> 32 = 128 × 32"
-    if start and is_function(pieces[start - 1]):
-        return True
+    if start and (is_function(pieces[start - 1]) or pieces[start - 1].number is not None):
+        return True  # "3 × 4 4 × 5 = 3 × 5" multiplies matrices
     if start > 1 and pieces[start - 1].text.lower() in _EACH:
         return True
     before = start
