@@ -21,7 +21,7 @@ Drawn = TypeVar("Drawn")
 class Room(NamedTuple):
     """Folders of the source that count as one, and what tests them."""
 
-    first: str  # files of tests/, without test_ and .py; run on every break
+    first: str  # files of tests/, without test_ and .py, * for any name; run on every break
     wider: str  # run on what those let pass
     folders: tuple[str, ...] = ()  # where they are not of the room's name
     apart: tuple[str, ...] = ()  # folders inside it that are rooms of their own
@@ -55,29 +55,29 @@ ROOMS = {
     ),
     "derivations": Room(
         "derivations/derivation answers/check/check answers/check/check_copied answers/check/check_doubt",
-        "answers/check/check_shown answers/check/check_sums answers/check/check_chats answers/check/check_changed "
-        "answers/check/check_drawn answers/check/check_whole answers/reconcile answers/conventions "
-        "answers/claimed_count web/explore core/budget",
+        "answers/check/* answers/reconcile answers/conventions answers/claimed_count web/explore core/budget",
     ),
     "formats": Room(
         "formats/shards formats/storage_overlap formats/gguf formats/npz formats/torch_kinds formats/formats "
         "formats/safetensors formats/safetensors_changed formats/safetensors_cost formats/distributed "
         "formats/llama2c formats/strange_classes formats/torch_files",
-        "formats/pickles formats/other_weights formats/differential files/remote files/saving sources/folders "
+        "formats/* files/remote files/saving sources/folders "
         "sources/missing_weights sources/peft_adapters core/budget files/allowance sources/checkpoint "
         "sources/checkpoint_ties sources/checkpoint_config sources/shared_memory sources/repair cli/bad_input",
     ),
     "files": Room(
         "files/allowance files/hosts files/leftovers files/saving files/remote",
-        "files/killed cli/bad_input cli/endings formats/formats training/resume training/resume_tensors "
+        "files/* cli/bad_input cli/endings formats/formats training/resume training/resume_tensors "
         "training/resume_data training/training_data sources/locate",
     ),
-    "runtimes": Room("runtimes/cache runtimes/runtimes answers/activations", "answers/memory answers/compute architectures/every_type"),
+    "runtimes": Room(
+        "runtimes/cache runtimes/runtimes answers/activations",
+        "runtimes/* answers/serve* answers/fit_engine answers/speed answers/gguf* answers/memory answers/compute "
+        "architectures/every_type web/explore",
+    ),
     "architectures": Room(
         "architectures/architectures architectures/wholes architectures/unpackaged",
-        "architectures/options architectures/bad_values architectures/every_type architectures/classes "
-        "architectures/published architectures/roles architectures/bert architectures/presets "
-        "architectures/preset_bytes architectures/preset_keys architectures/active_parameters models/teaching "
+        "architectures/* models/teaching "
         "runtimes/cache answers/activations answers/compute answers/memory sources/checkpoint "
         "sources/checkpoint_ties sources/checkpoint_config sources/text_model",
         apart=("kit",),
@@ -85,9 +85,7 @@ ROOMS = {
     ),
     "kit": Room(
         "architectures/architectures architectures/wholes architectures/bad_values architectures/every_type",
-        "architectures/options architectures/classes architectures/bert architectures/roles architectures/published "
-        "architectures/presets architectures/preset_bytes architectures/preset_keys architectures/active_parameters "
-        "architectures/unpackaged runtimes/cache answers/activations answers/compute answers/memory",
+        "architectures/* runtimes/cache answers/activations answers/compute answers/memory",
         folders=("architectures/kit",),
     ),
     "sources": Room(
@@ -96,7 +94,7 @@ ROOMS = {
         "sources/peft_adapters sources/checkpoint sources/checkpoint_ties sources/checkpoint_config sources/packed "
         "sources/quantized_configs sources/quantized_modules sources/quantized_unknown sources/module "
         "sources/shared_memory sources/values sources/repair sources/vary sources/on_meta",
-        "sources/vary_elsewhere sources/fallback sources/loading architectures/classes architectures/nested "
+        "sources/* architectures/classes architectures/nested "
         "formats/formats formats/gguf cli/bad_input cli/bad_ties cli/cli answers/ties answers/ties_unsaid live/live "
         "live/retie live/check_optimizer",
     ),
@@ -105,19 +103,17 @@ ROOMS = {
         "answers/compare_modules answers/compare_command answers/compare_layouts answers/reconcile "
         "answers/conventions answers/claimed_count answers/remedies answers/parts answers/ties answers/compute "
         "answers/activations answers/memory answers/check/check answers/sharding",
-        "answers/ties_unsaid answers/check/check_sums answers/check/check_copied answers/check/check_doubt "
-        "answers/check/check_changed answers/check/check_chats answers/check/check_shown answers/check/check_drawn "
-        "answers/check/check_whole cli/cli cli/bad_input cli/bad_ties runtimes/runtimes runtimes/cache "
+        "answers/* answers/check/* cli/cli cli/bad_input cli/bad_ties runtimes/runtimes runtimes/cache "
         "architectures/presets architectures/preset_bytes architectures/preset_keys architectures/active_parameters "
         "architectures/every_type derivations/derivation web/explore docs/json_page docs/outputs",
     ),
     "report": Room(
         "report/terminal_width report/pictures cli/cli web/explore",
-        "core/ledger cli/text_commands cli/train_cli answers/formula answers/compare answers/compare_modules "
+        "report/* core/ledger cli/text_commands cli/train_cli answers/formula answers/compare answers/compare_modules "
         "answers/compare_command answers/sweep answers/check/check training/experiment live/survive "
         "live/survive_source live/probe docs/outputs docs/docs",
     ),
-    "cli": Room("cli/cli cli/text_commands cli/train_cli cli/bad_input", "cli/bad_ties cli/endings docs/outputs docs/docs web/explore reach"),
+    "cli": Room("cli/cli cli/text_commands cli/train_cli cli/bad_input", "cli/* docs/outputs docs/docs web/explore reach"),
     "live": Room(
         "live/live live/retie live/check_optimizer live/callbacks live/survive live/survive_source live/probe",
         "live/ranks sources/module answers/ties cli/bad_ties models/surgery",
@@ -147,7 +143,8 @@ def files(name: str) -> list[Path]:
 
 def arguments(names: str, path: Path) -> list[str]:
     """Files of tests, those first that are named after the module, then those that name it."""
-    paths = [TESTS / Path(name).parent / f"test_{Path(name).name}.py" for name in names.split()]
+    found = (TESTS.glob(f"{Path(name).parent}/test_{Path(name).name}.py") for name in names.split())
+    paths = dict.fromkeys(test for tests in found for test in sorted(tests))
     return [str(test) for test in sorted(paths, key=lambda test: nearness(test, path))]
 
 
