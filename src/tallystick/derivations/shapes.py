@@ -18,7 +18,7 @@ LEAST_TYPED = 10_000  # shorter numbers are one digit apart by chance
 _SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
 # "W_K: (4096, 128) → 524,288", "nn.Linear(768, 768, bias=False)  # 589,824 params"
 _BEFORE = re.compile(
-    r"(?P<words>.*?)[(\[]\s*(?P<sizes>\d{1,7}(?:\s*[,*]\s*\d{1,7})+)(?P<bare>\s*,\s*bias\s*=\s*False)?(?:\s*,\s*bias\s*=\s*True)?"
+    r"(?P<words>.*?)[(\[]\s*(?P<sizes>\d{1,7}(?:\s*[,*]\s*\d{1,7})*),?(?P<bare>\s*,\s*bias\s*=\s*False)?(?:\s*,\s*bias\s*=\s*True)?"
     r"\s*[)\]]{1,2}\s*(?P<sign>→|[-=]+>|[=:#|]|//|\s)\s*(?P<value>[≈~]?\s?\d[^=≈→]*)"
 )
 
@@ -40,7 +40,8 @@ def product_before(match: re.Match[str], number: Number) -> Operation | None:
     """
     words = match["words"].rstrip("([ ")
     equation = words.endswith(("+", "-", "*", "/", "^", "="))  # "384 × (3 × 384) = 442,368"
-    if number.value < LEAST_SUM or equation or ("*" in match["sizes"] and match["sign"] in "=:"):
+    small = number.value < LEAST_SUM and not words.endswith("Size")  # "torch.Size([768]) 768"
+    if small or equation or ("*" in match["sizes"] and match["sign"] in "=:"):
         return None
     sizes = match["sizes"].replace("*", ",")
     return product_of(f"{words} ({sizes})", number, biased=not match["bare"])

@@ -87,3 +87,23 @@ def test_numbered_layers_of_a_module_have_their_parts_names(text, what):
         "n_heads": 12, "n_layers": 12, "drop_rate": 0.1, "qkv_bias": False,
     }  # fmt: skip
     assert named(text, book) == what
+
+
+PRINTED = {
+    "transformer.wte.weight torch.Size([50257, 768]) 38597376": "token embedding",
+    "transformer.h.0.ln_1.weight torch.Size([768]) 768": "norm ln_1 scales of one layer",
+    "transformer.h.0.ln_2.bias torch.Size([768]) 768": "norm ln_2 shifts of one layer",
+    "transformer.h.0.attn.c_attn.bias torch.Size([2304]) 2304": "query, key and value projection biases of one layer",
+    "transformer.h.0.attn.c_proj.bias: 768": "attention output projection biases of one layer",
+    "transformer.h.0.mlp.c_proj.weight   (3072, 768)   2,359,296": "down projection of the MLP of one layer, without its bias",
+    "transformer.h.0.mlp.c_proj.bias     (768,)              768": "down projection of the MLP biases of one layer",
+    "| transformer.ln_f.bias | 768 | [768] |": "final norm shifts",
+}
+
+
+@pytest.mark.parametrize("line", PRINTED)
+def test_a_tensor_is_known_by_its_name(line):
+    """As printed from `named_parameters()`: many tensors have 768 elements."""
+    answer = tallystick.check(f"{line}\nTotal: 124,439,808\n", against="gpt2")
+    first, *_ = answer.equations
+    assert (first.correct, first.matches) == (True, PRINTED[line])

@@ -9,7 +9,7 @@ from tallystick.answers.check.claims import Claim, counts_no_parameters, is_tota
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.model.quantity import Quantity
+from tallystick.answers.check.model.quantity import Quantity, tensor_in
 from tallystick.answers.check.readings import LITTLE
 from tallystick.answers.check.sides import LEAST_REFERENCE
 from tallystick.answers.check.terms import Term
@@ -28,7 +28,8 @@ class Matches:
 
     def of(self, claim: Claim, statement: Statement) -> Quantity | None:
         """Return the model's quantity with this number: exactly, or within its rounding."""
-        size = claim.expression is None and claim.stated < LEAST_REFERENCE
+        small = claim.expression is None and claim.stated < LEAST_REFERENCE
+        size = small and not tensor_in(statement.label)
         if self.quantities is None or size or (claim.defines and not is_total(statement)):
             return None
         if counts_no_parameters(statement, claim.stated):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from tallystick.answers.check.labels import KINDS, SEVERAL, tags_of
 from tallystick.answers.check.model.atoms import module_of
+
+_LIKE_TENSOR = 8  # a part of a tensor's name counts as much as four tags
+_TENSOR = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 
 
 class Quantity(NamedTuple):
@@ -60,6 +65,7 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
             2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - _unasked(about - wanted)
         )
         score -= 4 * weight * ("module" in about and SEVERAL.search(label) is not None)
+        score += weight * _LIKE_TENSOR * (_shared(tensor, quantity.names) if (tensor := tensor_in(label)) else 0)
         score += weight * ("module" in about and _letters(module_of(quantity.names[0])) in _letters(label))
         named = bool(wanted - KINDS)
         if named:
@@ -67,6 +73,18 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
     if not named and quantity.is_projection and not quantity.one_layer:
         score -= 40  # unnamed, one projection over all layers is an unlikely meaning
     return score + 3 * (bool(factors) and quantity.factors == factors)
+
+
+def tensor_in(label: str) -> str:
+    """Return the tensor's name that a label has, or "": "transformer.h.0.attn.c_attn.weight"."""
+    found = _TENSOR.search(label) if "." in label else None
+    return found[0] if found else ""
+
+
+def _shared(tensor: str, names: Sequence[str]) -> int:
+    """Return how many parts a tensor's name shares with the end of the only name."""
+    pairs = zip(reversed(tensor.split(".")), reversed(names[0].split(".")), strict=False) if len(names) == 1 else ()
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] or (pair[0].isdigit() and pair[1] == "*"), pairs))
 
 
 def _letters(name: str) -> str:
