@@ -107,3 +107,12 @@ def test_a_tensor_is_known_by_its_name(line):
     answer = tallystick.check(f"{line}\nTotal: 124,439,808\n", against="gpt2")
     first, *_ = answer.equations
     assert (first.correct, first.matches) == (True, PRINTED[line])
+
+
+@pytest.mark.parametrize(
+    ("label", "what"), [("A", None), ("Q of the model, without LoRA", "query projection of one layer")]
+)
+def test_a_matrix_of_an_adapter_is_not_one_of_the_model(label, what):
+    rank = 32 if what is None else 4096
+    text = f"### LoRA matrices\n{label}: 4096 × {rank} = {4096 * rank:,}"
+    assert named(text, "llama-2-7b") == what

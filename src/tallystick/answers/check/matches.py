@@ -32,8 +32,8 @@ class Matches:
         size = small and not tensor_in(statement.label)
         if self.quantities is None or size or (claim.defines and not is_total(statement)):
             return None
-        if counts_no_parameters(statement, claim.stated):
-            return None
+        if counts_no_parameters(statement, claim.stated) or (claim.kind == "adapters" and not tags_of(statement.label)):
+            return None  # "A: [4096 × 32] = 131,072" of an adapter is not all norms
         labels: tuple[str, ...] = statement.labels
         if not tags_of(labels[0]):  # "1,024 positions × 768", "the whole: 218.1M × 32 layers"
             labels = (_VARIABLES.sub(" ", statement.clause.partition("=")[0]), *labels)
