@@ -196,6 +196,7 @@ def readable(line: str) -> str:
     '3 × (emb_dim × 768) = 1,769,472'
     """
     line = " ".join(line.split()).replace("( ", "(").replace(" )", ")")
+    line = re.sub(r"(?<=\| )\*(?=\d)", "×", line)  # a cell "×126"
     return re.sub(r"(?<=[\w)]) ?\* ?(?=[\w(])", " × ", line)
 
 

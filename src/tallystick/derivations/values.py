@@ -27,6 +27,7 @@ _ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
+_COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
 _RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
 _PLUS = frozenset(["plus", "più", "más", "mais", "and", "und", "et", "плюс", "ещё", "加", "加上"])
 _WORD = re.compile(r"[^\W\d_]{3}")
@@ -210,9 +211,13 @@ class Values(Chains):
         row = [*products[:1], value]
         if products and sides[products[0]].loose:  # "| ≈ 12d² | 7,087,872 |": the number goes first
             row.reverse()
+        several = _counted(cells, [(place, sides[place]) for place in numbers])
+        if several and value == numbers[-1] and not products:
+            self._add(line, label, [several, sides[value]])
+            return
         self._add(line, label, [sides[place] for place in row])
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
-            self._add(line, label, [sides[numbers[-1]]])
+            self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])
 
     def _whole(self, cell: str) -> Expression | None:
         """Return the expression if a cell is nothing but arithmetic, else None."""
@@ -233,14 +238,18 @@ def _only_sizes(statement: Statement) -> bool:
     return bool(statement.name) and all(isinstance(side, Name) or _is_size(side) for side in sides)
 
 
+def _counted(cells: Sequence[str], numbers: Sequence[tuple[int, Side]]) -> Side | None:
+    """Return the product of a row's number and its count: "| 16.4K | ×126 | 2.1M |"."""
+    counts = [(place, int(count[1])) for place, cell in enumerate(cells) if (count := _COUNT.fullmatch(cell))]
+    if len(counts) != 1 or counts[0][1] < 2:
+        return None
+    (place, times), *_ = counts
+    before, behind = ([side for where, side in numbers if (where < place) is first] for first in (True, False))
+    return Side(Operation(("*",), (before[-1].expression, Number(Fraction(times))))) if before and behind else None
+
+
 def _is_size(side: Expression) -> bool:
     return isinstance(side, Number) and side.value < LEAST_SUM
-
-
-def _only_product(statement: Statement) -> Side | None:
-    """Return the product that a chain ends with, if it states no number: "V × d = 30522 × 768"."""
-    last = statement.sides[-1]
-    return last if last.sure and isinstance(last.expression, Operation) and last.expression.symbols[0] == "*" else None
 
 
 def _leading(pieces: Sequence[Token]) -> Number | None:

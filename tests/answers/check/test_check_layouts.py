@@ -252,3 +252,5 @@ def test_rows_of_one_layer_and_of_all():
     assert "query projection of 126 layers" in matches
     assert "norm input_layernorm of 126 layers" in matches
     assert "norm post_attention_layernorm of 126 layers" in matches
+    wrong = check(ROWS.replace("33.8B", "38.8B"), against="llama-3.1-405b")
+    assert 33_768_000_000 in [one.should_be for one in wrong.equations if not one.correct]

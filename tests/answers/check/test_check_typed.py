@@ -76,3 +76,18 @@ def test_a_slip_among_words_is_found(text, right):
 )
 def test_words_that_change_a_number_are_not_judged(text):
     assert wrong(f"Sizes: 2 × 768 = 1,536\n\n{text}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "should_be"),
+    [
+        ("The table is large.\nIt has 38,579,376 numbers of 4 bytes each, and the head shares them.", 38_597_376),
+        ("The table is large.\nIt has 38,597,876 numbers of 4 bytes each, and the head shares them.", 38_597_376),
+        ("A scalar more makes that 38,597,377 in all of this text.", None),
+        ("One model has 38,597,876 of them.\n\nAnother one has 38,597,876 too, on purpose.", None),
+        ("The gradient has 38,597,876 bytes and is not the table that is counted here.", None),
+    ],
+)
+def test_a_number_copied_with_a_digit_wrong(text, should_be):
+    answer = tallystick.check(f"Token embedding: 50257 × 768 = 38,597,376\n\n{text}\n")
+    assert [one.should_be for one in answer.equations if not one.correct] == ([] if should_be is None else [should_be])

@@ -9,6 +9,7 @@ from typing import Any
 
 from tallystick.answers.check.account import account_of
 from tallystick.answers.check.claims import Equation, as_number
+from tallystick.answers.check.copied import judge_copies
 from tallystick.answers.check.coverage import Omission
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.model.quantities import Quantities
@@ -95,6 +96,7 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
         except BadInput as error:
             judge.refuse(place, str(error))
     judge.close(len(derivation.statements))
+    judge_copies(judge)
     if judge.refused and not judge.equations:
         raise BadInput(f"{derivation.source}, line {judge.refused[0][0]}: {judge.refused[0][1]}", code="too-large")
     return _answer(judge, ledger)

@@ -286,16 +286,16 @@ class Judge:
             wrong, line = self.so_far.at(slip.place), self.derivation.statements[slip.place]
             wrong.true = slip.meant
             wrong.match = self.matches.of(wrong, line)
-            self._correct(line, wrong, slip.meant)
+            self.correct(line, wrong, slip.meant)
             self._sum_of(statement, claim, Sum(slip.places, self.so_far.sum(slip.places), fits=True))
             return
         place = self.so_far.place - 1
         last = self.claims[place]
         meant = said(statement, claim, None if last is None else (self.derivation.statements[place], last))
         if meant is not None:
-            self._correct(statement, claim, meant)
+            self.correct(statement, claim, meant)
 
-    def _correct(self, statement: Statement, claim: Claim, meant: Fraction) -> None:
+    def correct(self, statement: Statement, claim: Claim, meant: Fraction) -> None:
         """Record a number without a formula as mistyped."""
         claim.true, claim.right = meant, False
         claim.term = labelled(Term(meant), (statement.label,), statement.line)
@@ -355,7 +355,7 @@ class Judge:
         meant = self.matches.mistyped(claim, statement)
         if meant is not None:
             claim.match = meant
-            self._correct(statement, claim, Fraction(meant.parameters))
+            self.correct(statement, claim, Fraction(meant.parameters))
 
 
 def _most_precise(sides: Sides) -> Side:

@@ -1,0 +1,84 @@
+"""Find a number that is copied with a digit wrong from a line that computes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+from tallystick.answers.check.claims import Claim, is_whole, kind_of
+from tallystick.answers.check.equations import Judge
+from tallystick.derivations.arithmetic import Number
+from tallystick.derivations.statements import Statement
+
+LEAST_COPIED = 1_000_000  # a shorter number is another one but for a digit by chance
+
+
+class Copied(NamedTuple):
+    """A number without a formula, and the computed one that it is but for a digit."""
+
+    statement: Statement
+    claim: Claim
+    meant: Fraction
+
+
+def judge_copies(judge: Judge) -> None:
+    """Record the numbers without a formula, also in sentences, that another line contradicts.
+
+    A number that stands twice is meant so. The last digit may differ: something small was added.
+    """
+    for statement, claim, meant in list(_copied(judge)):
+        judge.correct(statement, claim, meant)
+
+
+def _copied(judge: Judge) -> Iterator[Copied]:
+    computed: dict[str, set[Fraction]] = {}
+    known = {Fraction(side) for one in judge.equations for side in (one.left, one.right)}  # wrong ones too
+    for claim in judge.claims:
+        if claim is not None and claim.expression is not None and claim.right and _is_long(claim):
+            for mask in _masks(claim.stated):
+                computed.setdefault(mask, set()).add(claim.stated)
+    lone = list(_lone(judge)) if computed else []
+    times = Counter(claim.stated for _, claim in lone)
+    for statement, claim in lone:
+        if claim.stated in known or times[claim.stated] > 1:
+            continue
+        meant = set[Fraction]().union(*(computed.get(mask, ()) for mask in _masks(claim.stated)))
+        if len(meant) == 1:
+            yield Copied(statement, claim, meant.pop())
+
+
+def _lone(judge: Judge) -> Iterator[tuple[Statement, Claim]]:
+    """Yield the long numbers without a formula that no equation has judged."""
+    judged = {(one.line, Fraction(side)) for one in judge.equations for side in (one.left, one.right)}
+    found = set[tuple[int, Fraction]]()
+    stated = zip(judge.derivation.statements, judge.claims, strict=True)
+    said = ((line, _said(line)) for line in judge.derivation.prose)
+    for statement, claim in (*stated, *said):
+        if claim is None or claim.expression is not None or not _is_long(claim) or kind_of(statement):
+            continue
+        key = statement.line, claim.stated
+        if key not in judged and key not in found:
+            found.add(key)
+            yield statement, claim
+
+
+def _said(statement: Statement) -> Claim | None:
+    side = statement.sides[0].expression
+    return Claim(side.value, side.value, None, side) if isinstance(side, Number) else None
+
+
+def _is_long(claim: Claim) -> bool:
+    return claim.stated >= LEAST_COPIED and is_whole(claim.side)
+
+
+def _masks(number: Fraction) -> Iterator[str]:
+    """Yield forms of a number that it shares with those a slip away.
+
+    Each digit but the last is hidden in turn, then each two neighbouring ones are sorted.
+    """
+    digits = str(number)
+    for place in range(len(digits) - 1):
+        yield f"{digits[:place]}*{digits[place + 1 :]}"
+        yield f"{digits[:place]}<{''.join(sorted(digits[place : place + 2]))}>{digits[place + 2 :]}"
