@@ -40,7 +40,7 @@ _NO_NUMBER = re.compile(
     r"0[xX][0-9A-Fa-f]+(?![\d.,×*])"  # an address or a size in a log
     r"|(?:19|20)\d\d([-/])(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?![\w-])"  # 2026-04-22
 )
-_TIMES = re.compile(r"[xX](?=\s*[\d(\[{]|\s+\w)")
+_TIMES = re.compile(r"[xX](?!\d\s*=\s*-?\d{1,3}\.\d)(?=\s*[\d(\[{]|\s+\w)")
 _NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
 _RELATION = re.compile(r"[:=]?=|≈|~=?")
 _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")

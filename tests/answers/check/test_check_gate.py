@@ -17,6 +17,7 @@ NOT_ACCUSED = [
     "KV cache: 2 × 32 × 32 × 128 × 256k × 2 = 128 GB at 256k BF16",  # both letters count 1,024
     "K: 4096 × (8 × 128 = 1024) = 4,194,304",
     "Shapes: 3 x 4   4 x 5 = 3 x 5",
+    "x2 = 1.000 (exact)    x2 = 1.000 (exact)",
     "All: 124,439,808 parameters ≈ 249M",  # in bytes
     "Decoder: 6 × (2.36 + 2.36 + 0.0045 + 0.1 + 4.72) = 57.27M",  # in millions
     "(ffn)160*160*2*12 + (cross)160*160*4*6 + (own)(80*80*4 + 80*80*2)*12 = ~1.69M",
