@@ -254,3 +254,8 @@ def test_rows_of_one_layer_and_of_all():
     assert "norm post_attention_layernorm of 126 layers" in matches
     wrong = check(ROWS.replace("33.8B", "38.8B"), against="llama-3.1-405b")
     assert 33_768_000_000 in [one.should_be for one in wrong.equations if not one.correct]
+
+
+def test_a_sum_in_a_sentence_is_not_the_total_of_a_table():
+    text = "| Rows | 5.7B |\n| Stack | 12.4B |\n| Model total | ≈ 35B (published) |\n\nThis sum yields 12.4B + 28.2B + 5.7B ≈ 46.3B"
+    assert check(text).total_claimed == 35_000_000_000

@@ -101,8 +101,13 @@ def whole(judge: Judge) -> Whole:
 
 
 def _is_item(statement: Statement) -> bool:
-    """Return whether a statement is an item of a list or table, with a short label first."""
-    return begins_line(statement) and len(statement.label.split()) <= MOST_WORDS
+    """Return whether a statement is an item of a list or table, with a short label first.
+
+    "This sum yields 12.4 + 5.7 = 18.1B" is a sentence.
+    """
+    _, label, behind = statement.plain.rpartition(statement.label or statement.plain)
+    sentence = bool(label) and behind.lstrip(" (")[:1].isdigit() and len(statement.sides) > 1
+    return begins_line(statement) and len(statement.label.split()) <= MOST_WORDS and not sentence
 
 
 def _apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
