@@ -186,3 +186,10 @@ def test_two_models_of_671_billion_cost_no_more_than_two_of_gpt2(monkeypatch):
         "layers",
     }
     assert tallystick.compare("deepseek-v3", "llama-3.1-405b").gap == 405_853_388_800 - 671_026_404_352
+
+
+def test_only_tensors_that_differ_are_listed():
+    (row,) = tallystick.compare("gpt2", {"model_type": "gpt2", "n_positions": 512}).tensors
+    assert (row.name_a, row.shape_a, row.shape_b, row.parameters) == (
+        "transformer.wpe.weight", (1024, 768), (512, 768), -512 * 768
+    )  # fmt: skip

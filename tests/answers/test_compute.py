@@ -408,3 +408,18 @@ def test_each_product_is_explained(capsys):
     assert "571 GPU-hours: 23.8 days on one device" in out
     assert main(["compute", "gpt2", "--format", "csv"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "part,product,formula,forward,backward"
+
+
+@pytest.mark.parametrize("sequence", [64, 75, 20])
+def test_the_last_chunk_of_a_scan_needs_its_own_positions_alone(sequence: int):
+    """Each position needs those before it in its chunk, counted here one by one."""
+    chunk, layers, heads, size, state = 32, 2, 8, 16, 24
+    config = {
+        "model_type": "mamba2", "hidden_size": 64, "num_heads": heads, "head_dim": size, "num_hidden_layers": layers, "vocab_size": 100,
+        "state_size": state, "chunk_size": chunk, "n_groups": 1,
+    }  # fmt: skip
+    pairs = sum(position % chunk + 1 for position in range(sequence))
+    answer = compute(tallystick.count(config), sequence=sequence)
+    needed = {line.what.rpartition(": ")[2]: line.needed_flops for line in answer.lines}
+    assert needed["C with B, within chunks"] == 2 * layers * heads * pairs * state
+    assert needed["weights with inputs, within chunks"] == 2 * layers * heads * pairs * size

@@ -159,3 +159,14 @@ def test_a_file_cut_off_at_any_byte_is_refused(tmp_path: Path):
 def test_a_changed_file_is_counted_or_refused(tmp_path: Path, save):
     save(tmp_path / "a.npz", **{"wte.weight": np.zeros((2, 3), np.float32), "b": np.zeros(2, np.float16)})
     assert survives(tmp_path / "a.npz", mutations((tmp_path / "a.npz").read_bytes(), most=300))
+
+
+def test_sizes_in_64_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As above 4 GiB: what does not fit in 32 bits is in an extra field, in eight bytes each."""
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1)
+    np.savez(tmp_path / "a.npz", first=np.zeros((2, 3)), second=np.ones((4, 5)))
+    assert (tmp_path / "a.npz").read_bytes().count(b"\xff" * 8) == 4  # two sizes, twice for each member
+    assert {entry.name: entry.shape for entry in count(tmp_path / "a.npz").entries} == {
+        "first": (2, 3),
+        "second": (4, 5),
+    }

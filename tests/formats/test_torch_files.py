@@ -22,7 +22,7 @@ from torch import nn
 from checkpoint_models import TINY, TINY_SHAPES, noted, parameters, small_model
 from checkpoints import write_config
 from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
-from tallystick import count, ties
+from tallystick import BadInput, count, ties
 from tallystick.core import budget
 from torch_forms import FORMS, save
 from weights import small, write_nanogpt
@@ -413,3 +413,17 @@ def test_sizes_and_places_of_64_bits_are_read(tmp_path: Path):
     write_archive(tmp_path / "a.pt", members, wide=True)
     assert zipfile.ZipFile(tmp_path / "a.pt").testzip() is None
     assert told(tmp_path / "a.pt") == before
+
+
+def test_a_storage_whose_class_is_a_string(tmp_path: Path):
+    """The pickle may name anything where torch has the class of a storage."""
+    torch.save({"a": torch.zeros(2)}, tmp_path / "a.pt")
+    with zipfile.ZipFile(tmp_path / "a.pt") as archive, zipfile.ZipFile(tmp_path / "b.pt", "w") as changed:
+        for member in archive.infolist():
+            content = archive.read(member)
+            if member.filename.endswith("data.pkl"):
+                assert b"ctorch\nFloatStorage\n" in content
+                content = content.replace(b"ctorch\nFloatStorage\n", b"X\x0c\0\0\0FloatStorage")
+            changed.writestr(member.filename, content)
+    with pytest.raises(BadInput, match="invalid storage id"):
+        count(tmp_path / "b.pt")

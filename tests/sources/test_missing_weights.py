@@ -31,6 +31,13 @@ def test_a_pointer_in_place_of_the_weights(tmp_path: Path, capsys: pytest.Captur
     assert "is a Git LFS pointer" in refused(capsys, "count", str(tmp_path / "model.safetensors"))
 
 
+@pytest.mark.parametrize("name", ["weights.safetensors", "pytorch_model.bin", "weights.bin"])
+def test_a_pointer_by_another_name(tmp_path: Path, name: str):
+    write_config(tmp_path, FLOAT32)
+    pointer(tmp_path / name, 4 * LLAMA_UNTIED + 2000)
+    assert noted(count(tmp_path), f"{name} is a Git LFS pointer to {4 * LLAMA_UNTIED + 2000:,} bytes")
+
+
 def test_a_pointer_to_more_than_the_config_describes(tmp_path: Path):
     """As where a head is stored that the config ties."""
     write_config(tmp_path, FLOAT32)

@@ -39,6 +39,12 @@ def scan(one: Recurring, learned: int, batch: int, sequence: int) -> Iterator[Pr
         )
 
 
+def _seen(sequence: int, chunk: int) -> int:
+    """Return the pairs of positions within chunks: each with itself and those before it."""
+    whole, rest = divmod(sequence, chunk)
+    return whole * (chunk * (chunk + 1) // 2) + rest * (rest + 1) // 2
+
+
 def _scanning(one: Recurring, runs: ChunkedScan, learned: int, batch: int, sequence: int) -> Iterator[Product]:
     """Yield the products of Mamba 2.
 
@@ -46,8 +52,7 @@ def _scanning(one: Recurring, runs: ChunkedScan, learned: int, batch: int, seque
     chunk gives a state, the states are carried on, and the carried states are read.
     """
     heads, size, state, chunk = int(runs.heads), int(runs.size), int(runs.rows), int(runs.chunk)
-    chunks, (whole, rest) = runs.chunks(sequence), divmod(sequence, chunk)
-    seen = whole * (chunk * (chunk + 1) // 2) + rest * (rest + 1) // 2
+    chunks, seen = runs.chunks(sequence), _seen(sequence, chunk)
     carried = chunks + 1  # includes the state before the first chunk
     for what, factors, needed in (
         ("C with B, within chunks", (chunks, chunk, chunk, state), seen * state),
@@ -79,8 +84,7 @@ def _correcting(one: Recurring, runs: DeltaRule, learned: int, batch: int, seque
     Before the first chunk the state is 0 without a gradient; the last chunk's state is not read.
     """
     heads, keys, values, chunk = int(runs.heads), int(runs.keys), int(runs.values), int(runs.chunk)
-    chunks, (whole, rest) = -(-sequence // chunk), divmod(sequence, chunk)
-    seen = whole * (chunk * (chunk + 1) // 2) + rest * (rest + 1) // 2
+    chunks, seen = -(-sequence // chunk), _seen(sequence, chunk)
     pairs, written = chunks * chunk * chunk, chunk * keys * values
     for what, forward, backward, needed in (
         ("keys with keys, within chunks", pairs * keys, 2 * pairs * keys, seen * keys),
