@@ -129,13 +129,11 @@ class Chains(Reading):
         if "_" in text:
             pieces = _with_sizes(pieces)
         cut = next((place for place, piece in enumerate(pieces) if piece.kind == "relation"), 0)
-        start = next((place for place in range(cut - 1, 0, -1) if pieces[place].kind in ("open", "close")), 0)
-        close = next((place for place in range(cut, len(pieces)) if pieces[place].kind != "number" and place > cut), 0)
-        factor = start and pieces[start].kind == "open" and pieces[start - 1].kind == "operator"
-        if not (factor and close and pieces[close].kind == "close" and computes(pieces[start:cut])):
+        start, end = _factor_around(pieces, cut)
+        if not end:
             return pieces
-        self._chains(line, text[pieces[start + 1].start : pieces[close].start], label)
-        return [*pieces[:cut], *pieces[close:]]
+        self._chains(line, text[pieces[start + 1].start : pieces[end].start], label)
+        return [*pieces[:cut], *pieces[end:]]
 
     def _cut(self, line: Line, text: str, begin: _Beginning, end: int, unread: Sequence[Token]) -> _Beginning:
         """Return the chain behind what was not read: a new one if that ends in a name of code.
@@ -228,6 +226,19 @@ class Chains(Reading):
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
         words = words if LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+
+
+def _factor_around(pieces: Sequence[Token], cut: int) -> tuple[int, int]:
+    """Return the places of the parentheses that are a factor and hold a relation, or zeros.
+
+    Args:
+        pieces: the tokens of a text.
+        cut: the place of the relation; 0 if there is none.
+    """
+    start = next((place for place in range(cut - 1, 0, -1) if pieces[place].kind in ("open", "close")), 0)
+    end = next((place for place in range(cut + 1, len(pieces)) if pieces[place].kind != "number"), 0)
+    factor = start and end and pieces[start].kind == "open" and pieces[start - 1].kind == "operator"
+    return (start, end) if factor and pieces[end].kind == "close" and computes(pieces[start:cut]) else (0, 0)
 
 
 def _without_settings(pieces: Sequence[Token]) -> Sequence[Token]:
