@@ -259,3 +259,15 @@ def test_rows_of_one_layer_and_of_all():
 def test_a_sum_in_a_sentence_is_not_the_total_of_a_table():
     text = "| Rows | 5.7B |\n| Stack | 12.4B |\n| Model total | ≈ 35B (published) |\n\nThis sum yields 12.4B + 28.2B + 5.7B ≈ 46.3B"
     assert check(text).total_claimed == 35_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [
+        ("Total: 3 × 1250 × 16 × 4096 = 245M operações", None),
+        ("Total: 3 × 1250 × 16 × 4096 = 245M", 245_000_000),
+        ("**Parameters in base model**: ~65 million\n- Layer: 4 × 512² = 1M", 65_000_000),
+    ],
+)
+def test_a_total_of_operations_is_no_count(text, total):
+    assert check(text).total_claimed == total
