@@ -17,6 +17,7 @@ from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
+LEAST_TOTAL = 1_000_000  # of a model in a row of several
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
@@ -215,6 +216,8 @@ class Values(Chains):
         if several and value == numbers[-1] and not products:
             self._add(line, label, [several, sides[value]])
             return
+        if len(numbers) == 2 and not products and _are_totals(label, [sides[place] for place in numbers]):
+            self._add(line, label, [sides[numbers[0]]])  # of two models
         self._add(line, label, [sides[place] for place in row])
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
             self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])
@@ -236,6 +239,12 @@ def _only_sizes(statement: Statement) -> bool:
     """Return whether an equation of a remark only gives a size: "of hidden_size = 33"."""
     sides = [side.expression for side in statement.sides]
     return bool(statement.name) and all(isinstance(side, Name) or _is_size(side) for side in sides)
+
+
+def _are_totals(label: str, sides: Sequence[Side]) -> bool:
+    """Return whether a row of totals has those of several models: "| Total | 39.3M | 25.4M |"."""
+    large = (isinstance(side.expression, Number) and side.expression.value >= LEAST_TOTAL for side in sides)
+    return TOTAL.search(label) is not None and all(large) and all(side.unit in ("", "parameters") for side in sides)
 
 
 def _counted(cells: Sequence[str], numbers: Sequence[tuple[int, Side]]) -> Side | None:

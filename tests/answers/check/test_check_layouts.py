@@ -266,6 +266,9 @@ def test_a_sum_in_a_sentence_is_not_the_total_of_a_table():
     [
         ("Total: 3 × 1250 × 16 × 4096 = 245M operações", None),
         ("Total: 3 × 1250 × 16 × 4096 = 245M", 245_000_000),
+        ("| **合計** | | **~39.3M** | **~25.4M** |\n| FFN | 6 × 2.1M | 12.6M |", None),  # of two models
+        ("N_{3B} &= 24 × 118M = 2.85B\n\nN_{11B} &= 24 × 471M = 11.3B", None),
+        ("N_{3B} &= 24 × 118M + 32M = 2.86B", 2_860_000_000),
         ("**Parameters in base model**: ~65 million\n- Layer: 4 × 512² = 1M", 65_000_000),
     ],
 )

@@ -27,6 +27,7 @@ _PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参
 
 _UNREAD = exactly(0)
 _RATIO = re.compile(r"\btotal\s*/\s*\w+|\w+\s*/\s*total\b", re.IGNORECASE)  # "total/active = 9.1"
+_N = re.compile(r"N(?:_(?:\d+(?:_\d+)?[BM]|total|params|model))?", re.IGNORECASE)  # also N_{3B}
 LEAST_N = 1_000_000  # a smaller N is the number of layers or of tokens
 LEAST_COUNT = 100_000  # a smaller number may be a size
 MOST_KEPT = 1_000  # statements whose words stay in a cache: each is asked about several times
@@ -100,7 +101,7 @@ class Claim:
 def is_total(statement: Statement) -> bool:
     """Return whether a statement calls itself a total of parameters."""
     words = statement.label or statement.name or statement.heading
-    total = _names_total(words) or (statement.name == "N" and _is_large(statement))
+    total = _names_total(words) or (_N.fullmatch(statement.name) is not None and _is_large(statement))
     return total and not measures(statement)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 from math import log2
 from typing import NamedTuple
 
@@ -83,7 +84,7 @@ def whole(judge: Judge) -> Whole:
             found = {place: claim for place, claim in found.items() if place >= last}
         if not any(map(_is_stated, found.values())):
             return Whole(None)  # only formulas
-        if len(several := _apart(judge, named or sorted(found))) > 1:
+        if len(several := _in_columns(judge, named) or _apart(judge, named or sorted(found))) > 1:
             return Whole(None, several)
         # A total in a list or table is the text's own; one amid a sentence may be another model's.
         return Whole(max(named or found, key=lambda place: (_is_item(statements[place]), found[place].meant, place)))
@@ -108,6 +109,14 @@ def _is_item(statement: Statement) -> bool:
     _, label, behind = statement.plain.rpartition(statement.label or statement.plain)
     sentence = bool(label) and behind.lstrip(" (")[:1].isdigit() and len(statement.sides) > 1
     return begins_line(statement) and len(statement.label.split()) <= MOST_WORDS and not sentence
+
+
+def _in_columns(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
+    """Return two totals of different models in one row."""
+    pairs = pairwise(places)
+    lines = judge.derivation.statements
+    apart = (pair for pair in pairs if lines[pair[0]].line == lines[pair[1]].line and "|" in lines[pair[0]].plain)
+    return next((pair for pair in apart if _ratio(*map(judge.so_far.at, pair)) >= UNLIKE), ())
 
 
 def _apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
