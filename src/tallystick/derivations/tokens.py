@@ -24,6 +24,7 @@ _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2*
 
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
 _GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
+_COMMAS = r"[1-9]\d{0,2}(?:,\d{3}){2,}(?![\d,])"  # groups by commas, though the text also groups by dots
 _COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mrd|juta|тыс|млн|млрд)))"  # 38,6M
 _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
@@ -75,7 +76,7 @@ def writes_dots(text: str) -> bool:
 
 _NUMBER = {
     False: re.compile(f"(?P<digits>{_GROUPED}|{_COMMA}|{_PLAIN}){_POWER}"),
-    True: re.compile(rf"(?P<digits>{_DOTTED}|\d+,\d+|{_PLAIN}){_POWER}"),
+    True: re.compile(rf"(?P<digits>{_DOTTED}|{_COMMAS}|\d+,\d+|{_PLAIN}){_POWER}"),
 }
 
 
@@ -160,7 +161,7 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
     digits, end = match["digits"], match.end()
     if dots:
         digits = digits.replace(".", "") if _IS_DOTTED.fullmatch(digits) else digits
-        digits = digits.replace(",", ".")
+        digits = digits.replace(",", "" if digits.count(",") > 1 else ".")
     elif _IS_DECIMAL.fullmatch(digits):
         digits = digits.replace(",", ".")
     digits = digits if digits.isdecimal() else _GROUPS.sub("", digits)

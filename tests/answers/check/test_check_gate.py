@@ -19,6 +19,8 @@ NOT_ACCUSED = [
     "Shapes: 3 x 4   4 x 5 = 3 x 5",
     "x2 = 1.000 (exact)    x2 = 1.000 (exact)",
     "All: 124,439,808 parameters ≈ 249M",  # in bytes
+    "All: 2 * 32000 * 4096 + 32 * 4096^2 * 14.5 = 250M + 7.25B",  # letters of 1,024
+    "Boyut: 4096 × 32000 = 131.072.000, 2 × 771,767,296 = 1,543,534,592",  # dots and commas
     "Decoder: 6 × (2.36 + 2.36 + 0.0045 + 0.1 + 4.72) = 57.27M",  # in millions
     "(ffn)160*160*2*12 + (cross)160*160*4*6 + (own)(80*80*4 + 80*80*2)*12 = ~1.69M",
     "Embedding: ~544.5 MB (151936 × 896 × 4 bytes)",

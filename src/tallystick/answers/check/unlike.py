@@ -93,10 +93,10 @@ def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) 
 def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str:
     """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
     number = right.expression
+    if one != other and (_counts_binary(number, one) or _counts_binary(left, other)):
+        return BINARY_LETTER
     if not isinstance(number, Number):
         return ""
-    if (number.rounded and _counts_binary(number, one)) or _counts_binary(left, other):
-        return BINARY_LETTER
     if right.unit not in MEASURED:
         return ""
     ratio = max(one, other) / min(one, other)
@@ -112,11 +112,19 @@ def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> st
 
 
 def _counts_binary(side: Expression, meant: Fraction) -> bool:
-    """Return whether a number is exactly another if its letter counts 1,024: "128K = 131,072"."""
-    if not (isinstance(side, Number) and side.rounded):
-        return False
-    power = max((one for one in range(MOST_PREFIXES + 1) if side.value >= 1000**one), default=0)
-    return power > 0 and side.value * Fraction(1024, 1000) ** power == meant
+    """Return whether a number is exactly another if its letter counts 1,024: "128K = 131,072".
+
+    It may be a sum of such numbers: "250M + 7.25B".
+    """
+    numbers = side.parts if isinstance(side, Operation) and set(side.symbols) == {"+"} else (side,)
+    binary = [_in_binary(number) for number in numbers if isinstance(number, Number) and number.rounded]
+    return len(binary) == len(numbers) and sum(binary) == meant
+
+
+def _in_binary(number: Number) -> Fraction:
+    """Return a number with a letter as powers of 1,024: 2^20 for 1M."""
+    power = max((one for one in range(MOST_PREFIXES + 1) if number.value >= 1000**one), default=0)
+    return number.value * Fraction(1024, 1000) ** power
 
 
 def _divides_whole(left: Expression, meant: Fraction) -> bool:
