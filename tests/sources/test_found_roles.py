@@ -115,6 +115,16 @@ def gated() -> nn.Module:
     return parts(tok=nn.Embedding(VOCABULARY, WIDTH), layers=body, to_logits=linear(WIDTH, VOCABULARY))
 
 
+def fused() -> nn.Module:
+    """An MLP whose gate and up projection are one matrix, by names that say nothing."""
+
+    def block() -> nn.Module:
+        net = parts(p=linear(WIDTH, 8 * WIDTH), q=linear(4 * WIDTH, WIDTH))
+        return parts(a=parts(x=linear(WIDTH, 3 * WIDTH), y=linear(WIDTH, WIDTH)), b=net)
+
+    return parts(lookup=Table(), body=sequence(block), fc=linear(WIDTH, VOCABULARY))
+
+
 PROJECTIONS, WIDENING, MATRIX = 4 * WIDTH**2, 8 * WIDTH**2 + 5 * WIDTH, VOCABULARY * WIDTH
 GRU = 6 * WIDTH**2 + 6 * WIDTH
 EXPECTED = [
@@ -171,6 +181,15 @@ EXPECTED = [
             "token_embedding": MATRIX,
             "attention": 2 * PROJECTIONS,
             "mlp": 2 * 3 * 40 * WIDTH,
+            "head": MATRIX,
+        },
+    ),
+    (
+        fused,
+        {
+            "token_embedding": MATRIX,
+            "attention": 2 * PROJECTIONS,
+            "mlp": 2 * 12 * WIDTH**2,
             "head": MATRIX,
         },
     ),
