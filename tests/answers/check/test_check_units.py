@@ -92,3 +92,10 @@ def test_a_time_that_is_off_is_not_judged():
 def test_myriads_take_a_thousand_before_them(word, should_be):
     found = slips(f"FFN: 4096 × 11008 × 2 ≈ {word}")
     assert found == ([] if should_be is None else [(1, should_be)])
+
+
+@pytest.mark.parametrize(("text", "letter"), [("400 × 1024", "KB"), ("384 × 1024 × 1024", "MB"), ("3 × 1024³", "GB")])
+def test_a_letter_of_bytes_may_count_1024(text, letter):
+    written = text.split()[0]
+    (only,) = tallystick.check(f"Cache: {text} = {written} {letter}\n").equations
+    assert only.correct
