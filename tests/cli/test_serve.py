@@ -145,3 +145,16 @@ def test_a_file_of_llama_cpp_that_is_not_here(run, monkeypatch):
 def test_memory_in_use_is_said(run):
     words = ("serve", "qwen3-8b", "--engine", "sglang", "--device", "h100", "--format", "json")
     assert json.loads(run(*words, "--free-memory", "60GiB"))["options"]["free_memory"] == 60 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", "the preset qwen2.5-7b, max_position_embeddings = 32,768"),
+        ("mistralai/Mistral-7B-Instruct-v0.2", "sliding_window = none"),
+    ],
+)
+def test_what_a_name_states_otherwise_than_its_preset_is_said(monkeypatch, capsys, name, note):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main(["serve", name, "--engine", "vllm", "--device", "a100-80gb"]) == 0
+    assert note in " ".join(capsys.readouterr().out.split())
