@@ -53,7 +53,9 @@ def test_an_answer_that_cannot_be_written_is_an_error(words, redirected):
 def test_an_unbuffered_answer_that_cannot_be_written_is_an_error(words):
     """Where each write reaches the system, argparse drops its error."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    assert "standard output" in said(run(*words, redirected=">/dev/full", env=environment))
+    assert "standard output could not be written: No space left on device" in said(
+        run(*words, redirected=">/dev/full", env=environment)
+    )
 
 
 @pytest.mark.parametrize("redirected", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
