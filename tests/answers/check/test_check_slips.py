@@ -147,6 +147,8 @@ Totale: {total}
 def test_a_part_with_a_digit_wrong_below_which_the_total_is_the_models(change, found):
     text = PARTS.format(**{"tokens": "38.597.376", "norm": "1.536", "total": "124.439.808"} | change)
     assert slips(text, "gpt2") == found
+    wrong = [one.matches for one in tallystick.check(text, against="gpt2").equations if not one.correct]
+    assert wrong == ["token embedding"] * len(found)
 
 
 def test_a_total_of_rows_with_a_line_without_a_number_between():
