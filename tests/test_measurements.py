@@ -26,6 +26,7 @@ def store(tmp_path, monkeypatch):
     monkeypatch.setattr(measurements, "TESTS", tmp_path)
     monkeypatch.setattr(measurements, "FILES", tmp_path)
     monkeypatch.setattr(measurements, "MODE", "")
+    monkeypatch.setattr(measurements, "DRAWN_ANEW", False)
     monkeypatch.setattr(measurements, "git", lambda *asked: "" if asked[0] == "diff" else "a tree")
     monkeypatch.setattr(measurements, "taken", measurements.taken.__class__())
     monkeypatch.setattr(measurements, "new", {})

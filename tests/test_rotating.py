@@ -20,6 +20,7 @@ HALVES = {
 def commit(monkeypatch):
     """Sets the commit: its digest, and the files that it changes."""
     monkeypatch.setattr(rotating, "ALL", False)
+    monkeypatch.setattr(rotating, "EXAMPLES", None)
 
     def of(digest, *files):
         monkeypatch.setattr(measurements, "seed", lambda: digest)
