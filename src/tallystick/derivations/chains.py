@@ -74,7 +74,7 @@ class Chains(Reading):
             about = following > cut + 2 and pieces[cut + 1].text.lower() in ABOUT  # "= about 38.6M"
             loose = about or pieces[cut].text in ("≈", "~", "~=")
             segment = pieces[cut + 1 + about : following]
-            setting = following < len(pieces) and _is_setting(segment, pieces[following])
+            setting = following < len(pieces) and (_is_setting(segment, pieces[following]) or begin.again(segment))
             found, plus = self._first(segment[: len(segment) - setting], last=following == len(pieces))
             late = suffix(segment, self.known) if found is None and following < len(pieces) else None
             # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
@@ -352,6 +352,12 @@ class _Beginning(NamedTuple):
     argument: bool = False
     # Label of the chain before, if the first side is added to it: "+ embeddings ≈ 0.26B ≈ 6.7B"
     goes_on: str = ""
+
+    def again(self, segment: Sequence[Token]) -> bool:
+        """Return whether a side ends in the chain's own variable: "x2 = 1.0 (exact)  x2 = 1.0"."""
+        first = self.sides[0].expression if self.sides else None
+        name = self.name or (first.name if isinstance(first, Name) else "")
+        return len(segment) > 1 and segment[-1].text == name
 
     def called(self, text: str, end: int) -> _Beginning:
         """Return the chain that ends at `end`, labelled as a total by a word behind it.
