@@ -18,12 +18,14 @@ import configs
 import tallystick
 import unpackaged
 from drawing import drawn, some
+from native import NATIVE
 from rotating import MODELS, drawn_by_commit, half_by_commit
 from tallystick.cli.main import main
 from tallystick.core.algebra.dims import Dim, ceil, floor
 from tallystick.core.description import ModelDescription
 from tallystick.core.entries import Entry
 from tallystick.core.ledger import Ledger
+from tallystick.errors import BadInput
 from tallystick.presets import PRESETS
 from tallystick.sources.configs.config import ledger_from_config
 
@@ -115,6 +117,19 @@ def test_every_preset_has_a_formula_that_gives_its_count(name):
     assert value_of(formula, formula.symbols) == formula.value == ledger.total
     assert sum(step.value for step in formula.steps) == formula.value
     assert names_in(formula.expression) - {"floor", "ceiling"} <= set(formula.symbols)
+
+
+def test_of_each_default_the_formula_has_the_count():
+    """What drawn configs set, a default may leave to another key: the encoder's width of BLT."""
+    wrong = []
+    for model_type in NATIVE:
+        try:
+            found = tallystick.formula({"model_type": model_type})
+        except BadInput:  # transformers builds no model of its default
+            continue
+        if not value_of(found, found.symbols) == found.value == tallystick.count({"model_type": model_type}).total:
+            wrong.append(model_type)
+    assert wrong == []
 
 
 @pytest.mark.parametrize("model_type", ["gpt2", "falcon", "bamba", "gemma3n_text", "deepseek_v4", "blip-2"])
