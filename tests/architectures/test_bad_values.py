@@ -10,7 +10,7 @@ import pytest
 
 import configs
 from native import NATIVE, assert_equal, count, small
-from reference import truth
+from reference import build, truth
 from rotating import MODELS, half_by_commit
 from tallystick import architectures
 from tallystick.core.config import optional
@@ -289,3 +289,9 @@ def test_absurd_counts_are_told_at_once(model_type: str):
         with contextlib.suppress(BadInput):
             assert count(small(model_type, **{key: 10**12})).total > 0
         signal.alarm(0)
+
+
+def test_a_window_may_be_null_where_every_layer_attends_in_full():
+    values = small("kolibri1")
+    values |= {"sliding_window": None, "layer_types": ["full_attention"] * values["num_hidden_layers"]}
+    assert count(values).total == sum(weight.numel() for weight in build(values).parameters())
