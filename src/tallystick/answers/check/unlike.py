@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 from math import floor
 
+from tallystick.answers.check.mistyped import is_typed_for
 from tallystick.answers.check.sides import names_in
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
 from tallystick.derivations.slips import is_one_slip
@@ -16,7 +17,6 @@ BINARY_LETTER = "is right if it counts 1,024 as 1,000"
 TWO_NUMBERS = "sets one number equal to another, and computes nothing"
 
 _LEAST_COMPARED = 1000  # two smaller numbers are sizes, shares or settings
-_LEAST_ROUNDED = 3  # digits of a rounded number
 _LEAST_TYPED = 100  # two smaller numbers with one digit apart are not mistyped
 _LIKE = Fraction(1, 50)  # a ratio this near to a conversion is one
 _NEAR_POWER = Fraction(1, 1000)  # a ratio this near to 1.024 is of the two meanings of kilo
@@ -177,7 +177,8 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
 
 
 def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
-    if left.unit and left.unit != right.unit and not (left.unit == "parameters" and _is_rounded_slip(one, other)):
+    slip = left.unit == "parameters" and other.rounded and is_typed_for(other, one.value)  # "124,439,808 ≈ 142M"
+    if left.unit and left.unit != right.unit and not slip:
         return "gives a number in another unit"  # "1 byte = 8 bits"
     high = max(one.value, other.value)
     rough = right.loose or one.unit < 1 or other.unit < 1
@@ -192,12 +193,6 @@ def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
     if exact and (high < _LEAST_TYPED or not is_one_slip(str(one.value), str(other.value))):
         return TWO_NUMBERS  # "BATCH_SIZE=4 # 2"
     return ""
-
-
-def _is_rounded_slip(one: Number, other: Number) -> bool:
-    """Return whether a number rounds another one but for a slip: "124,439,808 ≈ 142M"."""
-    written = str(other.value / other.unit)
-    return other.rounded and len(written) >= _LEAST_ROUNDED and is_one_slip(written, str(round(one.value / other.unit)))
 
 
 def _is_range(right: Side, one: Expression, other: Expression) -> bool:
