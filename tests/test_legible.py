@@ -20,17 +20,17 @@ from tallystick.legible import SPELLINGS, legible
 SOURCES = ROOT / "src" / "tallystick"
 # Characters that these read or look for, and do not print: GPT-2's alphabet of bytes, trees drawn
 # in derivations.
-READ = {"models/tokens.py": "¡¬®ÿ", "answers/check/branches.py": "─━┃┗┣╰"}
+READ = {"models/tokens.py": "¡¬®ÿ", "answers/check/earlier/branches.py": "─━┃┗┣╰"}
 # What reads texts in other languages, and prints none of their words.
 READS_WORDS = {
     "answers/check/claims.py",
-    "answers/check/coverage.py",
-    "answers/check/doubts.py",
+    "answers/check/whole/coverage.py",
+    "answers/check/chain/doubts.py",
     "answers/check/labels.py",
     "answers/check/model/misfit.py",
-    "answers/check/said.py",
-    "answers/check/sections.py",
-    "answers/check/total.py",
+    "answers/check/earlier/said.py",
+    "answers/check/whole/sections.py",
+    "answers/check/whole/total.py",
     "derivations/arithmetic.py",
     "derivations/chains.py",
     "derivations/statements.py",

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from math import inf, log2
 from typing import Any
 
-from tallystick.answers.check.account import account_of
 from tallystick.answers.check.claims import Equation, as_number
 from tallystick.answers.check.copied import judge_copies
-from tallystick.answers.check.coverage import Omission
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.total import whole
+from tallystick.answers.check.whole.account import account_of
+from tallystick.answers.check.whole.coverage import Omission
+from tallystick.answers.check.whole.total import whole
 from tallystick.core.budget import OverBudget
 from tallystick.core.display import Displayed
 from tallystick.core.ledger import Ledger

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from tallystick.answers.check.addends import Addends
-from tallystick.answers.check.branches import closed, depth_of
+from tallystick.answers.check.chain.doubts import Doubts
+from tallystick.answers.check.chain.mistyped import is_mistyped, mistyped_aside
+from tallystick.answers.check.chain.readings import Sides
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, computes, longest
+from tallystick.answers.check.chain.variables import Variables
 from tallystick.answers.check.claims import (
     LEAST_COUNT,
     Claim,
@@ -17,19 +20,16 @@ from tallystick.answers.check.claims import (
     is_whole,
     kind_of,
 )
-from tallystick.answers.check.doubts import Doubts
-from tallystick.answers.check.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only, times_before
+from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.earlier.branches import closed, depth_of
+from tallystick.answers.check.earlier.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only, times_before
+from tallystick.answers.check.earlier.references import References
+from tallystick.answers.check.earlier.said import said
 from tallystick.answers.check.labels import layers_of
 from tallystick.answers.check.matches import Matches
-from tallystick.answers.check.mistyped import is_mistyped, mistyped_aside
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.readings import Sides
-from tallystick.answers.check.references import References
-from tallystick.answers.check.said import said
-from tallystick.answers.check.sides import LEAST_REFERENCE, computes, longest
 from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
-from tallystick.answers.check.variables import Variables
 from tallystick.derivations.arithmetic import (
     Expression,
     Number,

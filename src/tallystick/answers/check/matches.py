@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from tallystick.answers.check.chain.readings import LITTLE
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, counts_no_parameters, is_total, is_whole, measures
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity, tensor_in
-from tallystick.answers.check.readings import LITTLE
-from tallystick.answers.check.sides import LEAST_REFERENCE
 from tallystick.answers.check.terms import Term
 from tallystick.derivations.arithmetic import Value
 from tallystick.derivations.statements import Statement

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from fractions import Fraction
 from itertools import islice, product
 
+from tallystick.answers.check.chain.readings import LEAST_FAR, Readings, Sides
+from tallystick.answers.check.chain.sides import names_in
 from tallystick.answers.check.claims import Claim
-from tallystick.answers.check.readings import LEAST_FAR, Readings, Sides
-from tallystick.answers.check.sides import names_in
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, exactly
 from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import Side, Statement

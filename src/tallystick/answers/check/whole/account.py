@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from tallystick.answers.check.claims import Claim, is_of_adapters, is_whole
-from tallystick.answers.check.coverage import DOUBTFUL, LEAST_SHARE, Omission, omissions, without_one
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.terms import Term
+from tallystick.answers.check.whole.coverage import DOUBTFUL, LEAST_SHARE, Omission, omissions, without_one
 from tallystick.answers.reconcile.claimed_count import MOST
 from tallystick.answers.reconcile.conventions import listed
 from tallystick.answers.reconcile.reconcile import Step, reconcile

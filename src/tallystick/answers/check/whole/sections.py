@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from tallystick.answers.check.chain.readings import LITTLE
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import KINDS, PROJECTIONS, nearest_tags, tags_of
-from tallystick.answers.check.readings import LITTLE
 from tallystick.derivations.arithmetic import Operation
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 

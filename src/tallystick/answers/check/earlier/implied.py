@@ -9,13 +9,13 @@ from itertools import accumulate, pairwise
 from math import prod
 from typing import NamedTuple
 
-from tallystick.answers.check.addends import MOST_SUMMED, Addends
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike, is_mistyped, is_typed_for
+from tallystick.answers.check.chain.readings import LITTLE
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
+from tallystick.answers.check.earlier.addends import MOST_SUMMED, Addends
 from tallystick.answers.check.labels import KINDS, tags_of
-from tallystick.answers.check.mistyped import LEAST_OFF, ends_alike, is_mistyped, is_typed_for
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
-from tallystick.answers.check.readings import LITTLE
-from tallystick.answers.check.sides import LEAST_REFERENCE
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
 from tallystick.derivations.slips import is_one_slip

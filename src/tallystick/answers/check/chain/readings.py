@@ -7,9 +7,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
-from tallystick.answers.check.claims import Claim
-from tallystick.answers.check.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip, is_typed_for
-from tallystick.answers.check.sides import (
+from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip, is_typed_for
+from tallystick.answers.check.chain.sides import (
     LEAST_REFERENCE,
     computes,
     first_addend,
@@ -20,7 +19,8 @@ from tallystick.answers.check.sides import (
     numbers_in,
     symbolic,
 )
-from tallystick.answers.check.unlike import BILLION, MEASURED, unlike
+from tallystick.answers.check.chain.unlike import BILLION, MEASURED, unlike
+from tallystick.answers.check.claims import Claim
 from tallystick.derivations.arithmetic import (
     Expression,
     Name,

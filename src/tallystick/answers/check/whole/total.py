@@ -9,11 +9,13 @@ from itertools import pairwise
 from math import log2
 from typing import NamedTuple
 
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, symbolic
+from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
+from tallystick.answers.check.earlier.implied import begins_line
 from tallystick.answers.check.equations import Judge
-from tallystick.answers.check.implied import begins_line
 from tallystick.answers.check.labels import layers_of, tags_of
-from tallystick.answers.check.sections import (
+from tallystick.answers.check.whole.sections import (
     about_of,
     adds,
     is_matrix,
@@ -23,8 +25,6 @@ from tallystick.answers.check.sections import (
     says_total,
     words_of,
 )
-from tallystick.answers.check.sides import LEAST_REFERENCE, names_in, symbolic
-from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate, exactly
 from tallystick.derivations.statements import TOTAL, Statement
 

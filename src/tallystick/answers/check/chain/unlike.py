@@ -7,8 +7,8 @@ from fractions import Fraction
 from itertools import product
 from math import floor
 
-from tallystick.answers.check.mistyped import is_typed_for
-from tallystick.answers.check.sides import names_in
+from tallystick.answers.check.chain.mistyped import is_typed_for
+from tallystick.answers.check.chain.sides import names_in
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
 from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import Side

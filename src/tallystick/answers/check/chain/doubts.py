@@ -7,12 +7,12 @@ from collections.abc import Collection
 from fractions import Fraction
 from itertools import permutations
 
+from tallystick.answers.check.chain.readings import LEAST_FAR, LITTLE, TOO_FAR, Readings
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in
+from tallystick.answers.check.chain.unlike import TEN, TWO_NUMBERS
+from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.readings import LEAST_FAR, LITTLE, TOO_FAR, Readings
-from tallystick.answers.check.sides import LEAST_REFERENCE, names_in
-from tallystick.answers.check.unlike import TEN, TWO_NUMBERS
-from tallystick.answers.check.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation
 from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import Side, Statement

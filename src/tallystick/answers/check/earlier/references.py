@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tallystick.answers.check.addends import Addends
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE
+from tallystick.answers.check.chain.variables import Variables
 from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.labels import tags_of
-from tallystick.answers.check.sides import LEAST_REFERENCE
 from tallystick.answers.check.terms import Term, sizes_in, total
-from tallystick.answers.check.variables import Variables
 from tallystick.derivations.arithmetic import Name, Number, Operation, Value, exactly
 from tallystick.derivations.statements import Derivation, Statement
 

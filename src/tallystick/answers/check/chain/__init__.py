@@ -1,0 +1,1 @@
+"""How the sides of one chain of equations are meant."""

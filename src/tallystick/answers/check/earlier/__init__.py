@@ -1,0 +1,1 @@
+"""How a statement refers to those above it."""

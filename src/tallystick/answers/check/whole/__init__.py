@@ -1,0 +1,1 @@
+"""The text's total, and what it leaves out of the model."""
