@@ -14,8 +14,9 @@ from typing import NamedTuple
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
 from tallystick.derivations.lines import Line
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import computes, goes_on, is_function, is_sure, is_variable, unit_of
+from tallystick.derivations.phrases import computes, goes_on, is_sure, is_variable, unit_of
 from tallystick.derivations.reading import MOST_SHOWN, Reading
+from tallystick.derivations.rewrites import factor_around, with_shapes, with_sizes, without_settings
 from tallystick.derivations.statements import TOTAL, Side
 from tallystick.derivations.tokens import Token
 
@@ -53,7 +54,6 @@ _TOTAL_BEHIND = re.compile(
 _CALLED = re.compile(r"\w[(（][^()（）]*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 MOST_COUNTED = 999  # largest count at the end of a label
-_SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
 LETTER = re.compile(r"[^\W\d]")
 
 
@@ -65,7 +65,7 @@ class Chains(Reading):
 
         Each piece between two relations ends a chain, begins one, or is a link of it.
         """
-        pieces = self._outer(line, text, label) if "(" in text else self._tokens(text)  # much faster
+        pieces = self._outer(line, text, label) if "(" in text or "[" in text else self._tokens(text)  # much faster
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
             return False
@@ -125,11 +125,13 @@ class Chains(Reading):
 
         That equation, as in "4096 × (8 × 128 = 1024)", is read apart.
         """
-        pieces = _without_settings(self._tokens(text))
+        pieces = without_settings(self._tokens(text))
         if "_" in text:
-            pieces = _with_sizes(pieces)
+            pieces = with_sizes(pieces)
+        if "[" in text:
+            pieces = with_shapes(pieces)
         cut = next((place for place, piece in enumerate(pieces) if piece.kind == "relation"), 0)
-        start, end = _factor_around(pieces, cut)
+        start, end = factor_around(pieces, cut)
         if not end:
             return pieces
         self._chains(line, text[pieces[start + 1].start : pieces[end].start], label)
@@ -205,6 +207,11 @@ class Chains(Reading):
             return _Beginning(
                 f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces[found[1] :]))], start, argument
             )
+        if plus := _plus_words(pieces):  # "4B + 32B + attention ≈ 42B"
+            first = self._begin(line, text, pieces[:plus], label)
+            self._end(line, text, first, pieces[plus - 1].end)
+            words = text[pieces[plus].end : pieces[-1].end]
+            return _Beginning(words, "", [], pieces[plus].start, goes_on=first.label.strip() or " ")
         if computes(pieces):
             self._miss(line)
         stops = [place for place, piece in enumerate(pieces) if piece.kind == "stop"]
@@ -226,53 +233,6 @@ class Chains(Reading):
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
         words = words if LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
-
-
-def _factor_around(pieces: Sequence[Token], cut: int) -> tuple[int, int]:
-    """Return the places of the parentheses that are a factor and hold a relation, or zeros.
-
-    Args:
-        pieces: the tokens of a text.
-        cut: the place of the relation; 0 if there is none.
-    """
-    start = next((place for place in range(cut - 1, 0, -1) if pieces[place].kind in ("open", "close")), 0)
-    end = next((place for place in range(cut + 1, len(pieces)) if pieces[place].kind != "number"), 0)
-    factor = start and end and pieces[start].kind == "open" and pieces[start - 1].kind == "operator"
-    return (start, end) if factor and pieces[end].kind == "close" and computes(pieces[start:cut]) else (0, 0)
-
-
-def _without_settings(pieces: Sequence[Token]) -> Sequence[Token]:
-    """Return tokens without settings in parentheses behind numbers: "30,720,000 / 8 (TP=8)"."""
-    kinds = [piece.kind for piece in pieces]
-    places = [
-        place
-        for place in range(1, len(pieces) - len(_SETTING) + 1)
-        if kinds[place] == "open" and kinds[place - 1] == "number" and kinds[place : place + len(_SETTING)] == _SETTING
-    ]
-    inside = {place + step for place in places for step in range(len(_SETTING))}
-    return [piece for place, piece in enumerate(pieces) if place not in inside] if inside else pieces
-
-
-def _with_sizes(pieces: Sequence[Token]) -> list[Token]:
-    """Replace each variable with its size in parentheses by the size, where it is multiplied.
-
-    Example: "d_query (128) * d_embed (12,288) = 1,572,864".
-    """
-    found: list[Token] = []
-    place = 0
-    while place < len(pieces):
-        name, *rest = pieces[place : place + 4]
-        kinds = [piece.kind for piece in rest[:3]]
-        sized = "_" in name.text and not is_function(name) and kinds == ["open", "number", "close"]
-        sized = sized and rest[0].text == "("  # "grid_size[0] * 3" takes an item
-        around = [*pieces[max(0, place - 1) : place], *pieces[place + 4 : place + 5]]
-        if sized and any(piece.text == "*" for piece in around):
-            found.append(rest[1])
-            place += 4
-        else:
-            found.append(name)
-            place += 1
-    return found
 
 
 def _is_setting(segment: Sequence[Token], relation: Token) -> bool:
@@ -317,9 +277,10 @@ def _behind_words(pieces: Sequence[Token]) -> int:
 
 def _plus_words(pieces: Sequence[Token]) -> int:
     """Return the place of a plus sign with only words after it, or 0: "85M + embeddings"."""
-    place = next((place for place, piece in enumerate(pieces) if piece.text == "+"), 0)
-    behind = pieces[place + 1 :]
-    return place if behind and all(piece.kind == "word" for piece in behind) else 0
+    place = len(pieces)
+    while place and pieces[place - 1].kind == "word":
+        place -= 1
+    return place - 1 if 1 < place < len(pieces) and pieces[place - 1].text == "+" else 0
 
 
 def _is_share(pieces: Sequence[Token], before: Side) -> bool:

@@ -164,7 +164,7 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
         piece = pieces[place]
         depth += (piece.kind == "open") - (piece.kind == "close")
         if (
-            _is_other(piece)
+            _is_other(piece, pieces[place + 1 : place + 2])
             or _is_rate(pieces[:end], place, known)
             or (place > start and len(piece.text) > 1 and piece.text in known and pieces[place - 1].text in known)
         ):
@@ -187,9 +187,13 @@ def _is_adjective(pieces: Sequence[Token], place: int) -> bool:
     return before.kind == "number" and word.text.isalpha() and word.text.lower() not in _NO_ADJECTIVES and bool(unit)
 
 
-def _is_other(piece: Token) -> bool:
-    """Return whether a sign begins a shape, "[17 × 4096]", or a quotient without its rest, "//"."""
-    return piece.text == "[" or (piece.text == "/" and piece.end - piece.start > 1)
+def _is_other(piece: Token, behind: Sequence[Token]) -> bool:
+    """Return whether a sign begins a shape, "[17 × 4096]", or a quotient without its rest, "//".
+
+    Brackets with a remark begin none: "= 4.2M [attention + MLP]".
+    """
+    remark = bool(behind) and behind[0].kind == "word" and not is_variable(behind[0])
+    return (piece.text == "[" and not remark) or (piece.text == "/" and piece.end - piece.start > 1)
 
 
 def _is_rate(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:

@@ -42,6 +42,9 @@ _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits 
 _SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
 _SCOPE = re.compile(r"\s*(?:across|over|for|of)\b", re.IGNORECASE)  # "~47B total across 32 layers"
 _IN = re.compile(r"(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?\s+(?:in|au|en|no)\s*$", re.IGNORECASE)
+_SHARE_OF = re.compile(
+    r"(?:\b(?:fraction|share|part|percent)|%) of (?:the |its )?[~≈]?\d[\d.,]*\s?[KMB]?\s*$", re.IGNORECASE
+)
 _MODEL = re.compile(r"^[A-Z].*[\dA-Z-]|-")  # GPT-2, BERT-base, LLaMA
 _OF_MODEL = re.compile(r"-|mod[eè]l|модел|模型|モデル|모델|版", re.IGNORECASE)  # "the 124M model"
 
@@ -180,7 +183,9 @@ class _Reader(Values):
                 word = TOTAL.search(clause) or SUBTOTAL.search(clause)
                 if word is None or RELATION.search(clause) or BOUND.search(clause):
                     continue
-                pieces = self._tokens(clause[word.end() :])
+                if _SHARE_OF.search(clause[: word.start()]):
+                    continue  # "as a fraction of 7B total parameters"
+                pieces = _without_tokens(self._tokens(clause[word.end() :]))
                 # "54,525,952 total", "124 million parameters in total"
                 # "~47B total across 32 layers" has only a count behind the word.
                 behind = [one for one in said_in(pieces) if one.value >= LEAST_SUM]
@@ -209,6 +214,12 @@ class _Reader(Values):
                 side = Side(piece.number)
                 text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
                 self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
+
+
+def _without_tokens(pieces: Sequence[Token]) -> list[Token]:
+    """Return some tokens without the numbers of tokens that a model read: "3.3B tokens"."""
+    counted = {place - 1 for place, piece in enumerate(pieces) if piece.text.lower() == "tokens"}
+    return [piece for place, piece in enumerate(pieces) if piece.number is None or place not in counted]
 
 
 def _states(pieces: Sequence[Token]) -> bool:

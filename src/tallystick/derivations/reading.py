@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tallystick.core.budget import current
-from tallystick.derivations.arithmetic import Expression, Name, Number
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
 from tallystick.derivations.lines import Line
 from tallystick.derivations.markup import readable
 from tallystick.derivations.statements import Side, Statement, Unread
@@ -77,5 +77,9 @@ class Reading:
 
 
 def _is_sum(side: Expression) -> bool:
-    """Return whether a number without any words may be the sum of the lines above it."""
+    """Return whether a side without any words is a sum, or may be the sum of the lines above it."""
+    if isinstance(side, Operation):
+        return set(side.symbols) == {"+"} and all(
+            isinstance(one, Number) and one.value >= LEAST_SUM for one in side.parts
+        )
     return isinstance(side, Number) and side.unit == 1 and not side.rounded and side.value >= LEAST_SUM

@@ -15,11 +15,12 @@ from tallystick.derivations.tokens import tokens
 LONGEST = 1_000  # characters of a line; a longer one is prose
 LEAST_TYPED = 10_000  # shorter numbers are one digit apart by chance
 
-_SHAPE = re.compile(r"[(\[]\s*(\d+\s*(?:,\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # (768, 3072), (768,)
+_TO = r"(?:,|→|[-=]+>)"  # (768, 3072), Linear(768 → 3072)
+_SHAPE = re.compile(rf"[(\[]\s*(\d+\s*(?:{_TO}\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # also (768,)
 # "W_K: (4096, 128) → 524,288", "nn.Linear(768, 768, bias=False)  # 589,824 params"
 _BEFORE = re.compile(
-    r"(?P<words>.*?)[(\[]\s*(?P<sizes>\d{1,7}(?:\s*[,*]\s*\d{1,7})*),?(?P<bare>\s*,\s*bias\s*=\s*False)?(?:\s*,\s*bias\s*=\s*True)?"
-    r"\s*[)\]]{1,2}\s*(?P<sign>→|[-=]+>|[=:#|]|//|\s)\s*(?P<value>[≈~]?\s?\d[^=≈→]*)"
+    rf"(?P<words>.*?)[(\[]\s*(?P<sizes>\d{{1,7}}(?:\s*(?:\*|{_TO})\s*\d{{1,7}})*),?(?P<bare>\s*,\s*bias\s*=\s*False)?(?:\s*,\s*bias\s*=\s*True)?"
+    r"\s*[)\]]{1,2}\s*(?P<sign>→|[-=]+>|[=:#|]|//|\s)\s*(?P<value>[≈~]?\s?\d[^=≈→#]*)(?:#.*)?"
 )
 
 
@@ -43,7 +44,7 @@ def product_before(match: re.Match[str], number: Number) -> Operation | None:
     small = number.value < LEAST_SUM and not words.endswith("Size")  # "torch.Size([768]) 768"
     if small or equation or ("*" in match["sizes"] and match["sign"] in "=:"):
         return None
-    sizes = match["sizes"].replace("*", ",")
+    sizes = re.sub(rf"\s*(?:\*|{_TO})\s*", ", ", match["sizes"])
     return product_of(f"{words} ({sizes})", number, biased=not match["bare"])
 
 
@@ -78,7 +79,7 @@ def product_of(text: str, number: Number, *, biased: bool = False) -> Operation 
 
 
 def _multiplied(sizes: str) -> str:
-    return re.sub(r"\s*,\s*(?=\d)", "*", sizes).rstrip(", ")
+    return re.sub(rf"\s*{_TO}\s*(?=\d)", "*", sizes).rstrip(", ")
 
 
 def _with_bias(weight: Operation, sizes: str) -> Iterator[Operation]:

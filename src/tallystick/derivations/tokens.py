@@ -25,7 +25,8 @@ _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2*
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
 _GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
 _COMMAS = r"[1-9]\d{0,2}(?:,\d{3}){2,}(?![\d,])"  # groups by commas, though the text also groups by dots
-_COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mrd|juta|тыс|млн|млрд)))"  # 38,6M
+_BLANKS = r"[1-9]\d{0,2}(?: \d{3})+(?![\d,.])"  # or by blanks
+_COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mrd|juta|тыс|млн|млрд)))|(?<=\*)\d,\d{1,2}(?=\s?\*)"  # 38,6M, 3*2,6*4096
 _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
@@ -54,6 +55,10 @@ _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 
 # Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
 _WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
+# A text with 9 437 184 and 0,7M, and without 0.7 or 9,437,184, has commas before its decimals.
+_WRITES_BLANKS = re.compile(r"(?<![\d.,] )(?<![\d.,])[1-9]\d{0,2}(?: \d{3}){2,}(?![\d,.]| \d)")
+_DECIMALS = re.compile(r"(?<![\d.,])\d{1,3},\d{1,2}(?![\d,.])\s?[KMGB%]")
+_OTHERWISE = re.compile(r"\d\.\d|\d,\d{3},\d")
 
 
 class Token(NamedTuple):
@@ -70,13 +75,15 @@ class Token(NamedTuple):
 
 
 def writes_dots(text: str) -> bool:
-    """Return whether a text certainly separates thousands by dots."""
-    return _WRITES_DOTS.search(text) is not None
+    """Return whether a text certainly separates thousands by dots or blanks, decimals by commas."""
+    if _WRITES_DOTS.search(text):
+        return True
+    return bool(_WRITES_BLANKS.search(text) and _DECIMALS.search(text) and not _OTHERWISE.search(text))
 
 
 _NUMBER = {
     False: re.compile(f"(?P<digits>{_GROUPED}|{_COMMA}|{_PLAIN}){_POWER}"),
-    True: re.compile(rf"(?P<digits>{_DOTTED}|{_COMMAS}|\d+,\d+|{_PLAIN}){_POWER}"),
+    True: re.compile(rf"(?P<digits>{_DOTTED}|{_COMMAS}|{_BLANKS}|\d+,\d+|{_PLAIN}){_POWER}"),
 }
 
 
@@ -133,9 +140,11 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
 
 
 def _is_scale_behind(line: str, position: int, found: Sequence[Token], known: Collection[str]) -> bool:
-    """Return whether a letter right behind parentheses is their unit, and no variable."""
-    closed = found and found[-1].kind == "close" and found[-1].end == position
-    return bool(closed) and _SCALE_BEHIND.match(line, position) is not None and line[position] not in known
+    """Return whether a letter behind parentheses is their unit, and no variable: "(16 + 32) M"."""
+    if not found or found[-1].kind != "close" or line[position] in known:
+        return False
+    apart = position - found[-1].end
+    return apart <= (line[position] in "KM") and _SCALE_BEHIND.match(line, position) is not None
 
 
 def _marks(found: Sequence[Token]) -> bool:

@@ -17,13 +17,13 @@ from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
-LEAST_TOTAL = 1_000_000  # of a model in a row of several
+LEAST_TOTAL = 100_000  # of a model in a row of several
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _CELLS = re.compile(r"\s{2,}")
-_PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s*bytes?)?\s*\)\s*$")
+_PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s+[^\W\d]+){0,2}\s*\)\s*$")
 _ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460 MB (128000 × 896 × 4 bytes)"
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
@@ -129,7 +129,12 @@ class Values(Chains):
         found = prefix(pieces, self.known)
         if found is None or not isinstance(found[0], Operation):
             return None
-        return Side(found[0], sure=numbers_end(pieces) <= found[1])
+        unit = (
+            "bytes"
+            if any(piece.kind == "word" and unit_of([*pieces[:1], piece]) == "bytes" for piece in pieces)
+            else ""
+        )
+        return Side(found[0], sure=numbers_end(pieces) <= found[1], unit=unit)
 
     def _row(self, line: Line) -> None:
         """Read a table row "| label | product | value |".
@@ -216,8 +221,9 @@ class Values(Chains):
         if several and value == numbers[-1] and not products:
             self._add(line, label, [several, sides[value]])
             return
-        if len(numbers) == 2 and not products and _are_totals(label, [sides[place] for place in numbers]):
-            self._add(line, label, [sides[numbers[0]]])  # of two models
+        if len(numbers) > 1 and not products and _are_totals(label, [sides[place] for place in numbers]):
+            for place in numbers[:-1]:
+                self._add(line, label, [sides[place]])  # of several models
         self._add(line, label, [sides[place] for place in row])
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
             self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])

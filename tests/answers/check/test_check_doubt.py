@@ -23,6 +23,10 @@ RIGHT = [
     "Savings: 50257×768 = 38,6 млн параметров",
     "Large: 64 * 4096 * (3*16384 + 2*256*40) + 4096*32128 = 18.4e9.",
     "norms: 16×128 = 2K (Q) + 8×128 = 1K (K)",
+    "it needs 1 (batch) * 6144 (width) * 2 (bytes, bf16) * 2048 (tokens) * 64 (layers) ~= 1536M",  # of 1,048,576
+    "Both: 2,049 + 1,409,286,144 = 1,409,288,193 bytes ≈ 1.31 GB",  # cut, of 2^30
+    "Experts (4):      4 × 12.3M     1.57B\nRouter:  8K   262K",  # of one layer, of 32
+    "total ≈ 6.77 M\ntotal ≈ 9.93 M",  # of the next model
     "Patches: num_patches = grid_size[2] * grid_size[5] = 196",  # items of code, no sizes
 ]
 WRONG = [
@@ -30,6 +34,14 @@ WRONG = [
     ("All: 12 × 768 × 12 = 110M", 110_592),
     ("Block: 24,576 + 14,336 = 38,912 × 28 blocks = 1,089,537", 1_089_536),
     ("Sizes: 92 × 4 × 4 = 1,473", 1_472),
+    ("# K cache: [32, 12, 2048, 64] × 2 bytes = 48 MB per layer", 100_663_296),
+    ("Optimizer: ~24 GB (8 bytes per param × 3B × 2 states)", 48_000_000_000),
+    ("Block:  2 × (4×512² + 2×512×1408) = 4.2M   [attention + MLP]", 4_980_736),
+    ("Bloco: 3·2,6·4096² = 150,9M", 130_862_284.8),
+    ("Pair: 64 × (5 + 7) M = 786M", 768_000_000),
+    ("MLP: (768 × 3072 + 3072) + (3072 × 768 + 768) = 4,722,432 + 2,360,064 = ~7.1M", 2_362_368),
+    ("Active: 4B + 32B + attention ≈ 12B", 36_000_000_000),
+    ("- ≈ 4B + 32B + attention ≈ 12B active", 36_000_000_000),
 ]
 
 
@@ -37,6 +49,26 @@ WRONG = [
 def test_what_is_meant_is_not_wrong(text):
     answer = tallystick.check(f"Sizes: 2 × 768 = 1,536\n{text}\n")
     assert [equation for equation in answer.equations if not equation.correct] == []
+
+
+def test_sizes_of_an_example_are_no_slip_where_the_models_own_follow():
+    text = "d_model = 512\nd_ff = 2048\nOne: 512 * 2048 = 1,048,576\n\nd_model = 768\nd_ff = 3072\n"
+    example = tallystick.check(text, against="gpt2")
+    assert [equation for equation in example.equations if not equation.correct] == []
+    lone = tallystick.check("d_model = 512\nOne: 768 * 3072 = 2,359,296\n", against="gpt2")
+    assert [equation.line for equation in lone.equations if not equation.correct] == [1]
+
+
+def test_a_variable_has_its_exact_value_and_not_what_it_is_about():
+    text = "d = 768\nlayer = 12 × d² + 4 × d\n      ≈ 12 × d²\nall = 16 × layer = 16 × (12 × d² + 4 × d)\n"
+    assert all(equation.correct for equation in tallystick.check(text).equations)
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("46.7B", 0), ("46.9B", 1)])
+def test_a_sum_of_rounded_numbers_may_have_the_models_total(total, wrong):
+    text = f"Embedding: 4096 × 32000 = 131M\nAll: 131M + 32*1.44B + 131M = {total}\n"
+    answer = tallystick.check(text, against="mixtral-8x7b")
+    assert sum(not equation.correct for equation in answer.equations) == wrong
 
 
 @pytest.mark.parametrize(("text", "right"), WRONG)

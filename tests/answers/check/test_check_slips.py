@@ -167,3 +167,18 @@ def test_the_first_layer_is_not_a_number_for_each_layer(total, should_be):
         f"────────────\nBlock合計:     {total}\n"
     )
     assert slips(text) == ([] if should_be is None else [(7, should_be)])
+
+
+@pytest.mark.parametrize(("subtotal", "should_be"), [("1,183,488", 1_182_720), ("1,182,720", None)])
+def test_a_subtotal_is_the_sum_of_the_lines_of_its_block(subtotal, should_be):
+    text = (
+        "Embedding: 50257 × 768 = 38,597,376\n\nAttention:\n  Q: Linear(768 → 768) = 590,592 params\n"
+        f"  K: Linear(768 → 768) = 590,592 params\n  Norm: 768 × 2 = 1,536 params\n  Subtotal: {subtotal} params\n"
+    )
+    assert slips(text) == ([] if should_be is None else [(7, should_be)])
+
+
+@pytest.mark.parametrize(("number", "should_be"), [("~90M", 135_266_304), ("~135M", None)])
+def test_a_formula_in_the_models_own_sizes_far_from_its_number(number, should_be):
+    text = f"| Part | Formula | Llama (d=4096, L=32) |\n|---|---|---|\n| FFN (per layer) | $2 \\times d \\times d_{{ff}} + d \\times d_{{ff}}$ | {number} |\n"
+    assert slips(text, "llama-7b") == ([] if should_be is None else [(3, should_be)])

@@ -323,6 +323,20 @@ TOTALS = {
     "a Russian block": (
         "W_Q: 2048 × 2048 = 4.2 М\nW_O: 2048 × 2048 = 4.2 М\nИтого: ~8.4 М параметров на блок\n", None, None, None,
     ),
+    "a total with a remark on scales": (
+        "| | Value |\n|---|---|\n| Blocks | 26.63 B |\n| Total params (all tensors, excl. scale tensors) | 1,598.84 B |\n",
+        None, 4, 1_598_840_000_000,
+    ),
+    "a total of a few rows, one of which multiplies others": (
+        "GPT-2 has 50257 × 768 = 38,597,376 in one table.\n\n| Part | How | Count |\n|---|---|---|\n| Tokens | 7 × 4 | 28 |\n"
+        "| One: attention | 4 × 4 × 4 | 64 |\n| One: MLP | 2 × 4 × 8 | 64 |\n| Two blocks | 2 × 128 | 256 |\n| **Total** | | **284** |\n",
+        None, 9, 284,
+    ),
+    "tokens that a model read": ("110M total params, pre-trained on 3.3B tokens\nEmbedding: 768 × 30522 = 23.4M\n", None, 1, 110_000_000),
+    "a share of a total": ("Head: 32000 × 4096 = 131M. As a fraction of 7B total parameters this is little.\n", None, None, None),
+    "thousands by blanks and decimals by commas": (
+        "| q | 3072 × 3072 | 9 437 184 |\n\n* **Totale ≈ 9,054 G parametri**, di cui 0,7 M di router\n", None, 3, 9_054_000_000,
+    ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 
@@ -377,6 +391,35 @@ def test_totals_of_several_models_are_named_and_none_is_taken():
     assert "its totals on lines 3 and 7 are of different models" in str(answer)
     with_model = tallystick.check(text, against="llama-2-70b")
     assert (with_model.total_line, with_model.several_totals) == (3, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "embed: 8000 × 256 = 2,048,000\nlayers: 6 × 12 × 256² = 4,718,592\n---------\ntotal ≈ 6.77 M\n\n"
+        "With D = 320:\n\nembed: 8000 × 320 = 2,560,000\nlayers: 6 × 12 × 320² = 7,372,800\n---------\ntotal ≈ 9.93 M\n",
+        "| | tiny | medium | small |\n|---|---|---|---|\n| stack | 792,064 | 10,642,176 | 85,036,032 |\n"
+        "| **total** | **817,024** | **10,766,208** | **124,421,376** |\n",
+    ],
+    ids=["the same parts, with other sizes", "columns"],
+)
+def test_the_totals_of_several_sizes_of_one_model(text):
+    answer = tallystick.check(text)
+    assert answer.total_claimed is None
+    assert all(equation.correct for equation in answer.equations)
+
+
+def test_a_wrong_product_that_is_near_the_model_is_its_total():
+    answer = tallystick.check("The parameters of BERT in total are 12 × 768 × 12 = 110M\n", against="bert-base-uncased")
+    assert answer.total_claimed == 110_000_000
+
+
+def test_a_total_with_a_digit_wrong_is_the_total_all_the_same():
+    text = (
+        "| Tokens | 38,597,376 |\n| Positions | 786,432 |\n| Blocks | 87,054,464 |\n| Norm | 1,536 |\n| **TOTAL** | **124,439,808** |\n\n"
+        "Blocks: 12 × 10,250,000 = 123,000,000\n"
+    )
+    assert tallystick.check(text, against="gpt2").total_line == 5
 
 
 def test_a_total_with_and_without_its_head_is_of_one_model():

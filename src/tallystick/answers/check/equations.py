@@ -22,7 +22,8 @@ from tallystick.answers.check.claims import (
 )
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.earlier.branches import closed, depth_of
-from tallystick.answers.check.earlier.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only, times_before
+from tallystick.answers.check.earlier.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only
+from tallystick.answers.check.earlier.multiples import Multiples, times_before
 from tallystick.answers.check.earlier.references import References
 from tallystick.answers.check.earlier.said import said
 from tallystick.answers.check.labels import layers_of
@@ -56,11 +57,12 @@ class Judge:
     def __init__(self, derivation: Derivation, quantities: Quantities | None, constants: Mapping[str, int]) -> None:
         self.derivation = derivation
         self.quantities = quantities
-        self.variables = Variables(constants)
+        self.variables = Variables(constants, derivation.statements)
         self.readings = self.variables.readings
         self.so_far = Addends()
         self.claims = self.so_far.claims
         self.implied = Implied(derivation, self.so_far, quantities)
+        self.multiples = Multiples(derivation, self.so_far)
         self.references = References(derivation, self.so_far, self.variables)
         self.doubts = Doubts(self.readings, quantities, constants)
         self.equations: list[Equation] = []
@@ -141,7 +143,7 @@ class Judge:
             self._typed(statement, claim)  # "6,738,415,616 ≈ 6.74B"
         if statement.name:
             self.variables.define(statement.name, claim, place)
-        if place and not pairs and self.derivation.statements[place - 1][:4] == statement[:4]:
+        if place and not (pairs or is_total(statement)) and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
 
@@ -159,7 +161,8 @@ class Judge:
             return False
         for number, (left, right, agree) in enumerate(pairs):
             one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
-            self._equation(statement, claim, one, other, agree, last=number == len(pairs) - 1)
+            part, last = one is not left.expression, number == len(pairs) - 1
+            self._equation(statement, claim, one, other, agree, last=last, part=part)
         if asides and (stated := mistyped_aside(sides[-1].expression)) is not None:
             self._equation(statement, claim, *stated, False, last=False)
         count = len(self.equations)
@@ -232,10 +235,11 @@ class Judge:
         agree: bool,
         *,
         last: bool,
+        part: bool = False,  # two addends or factors of the sides
     ) -> None:
         one, other = self.readings.value(left, claim.asides).exact, self.readings.value(right, claim.asides).exact
         computed = isinstance(right, Operation) and isinstance(left, Number)  # "38,597,376 = 50257 × 768"
-        mistyped = isinstance(left, Operation) and claim.true == other
+        mistyped = isinstance(left, Operation) and claim.true == other and not part
         right_one = other if computed or mistyped else one
         self.judged.add(statement.line)
         self.equations.append(
@@ -317,7 +321,7 @@ class Judge:
 
     def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
         """Judge the number after "× 12 layers" as the line above, times 12."""
-        place = self.implied.multiplied(times, statement, claim)
+        place = self.multiples.of(times, statement, claim)
         if place is None:
             return
         self.so_far.use(place)
@@ -344,6 +348,9 @@ class Judge:
         """Record a lone labelled number as right if the model has that number for the label."""
         if claim.defines:
             return
+        if (part := self.implied.part_of(statement, claim)) is not None:
+            self.correct(statement, claim, part)
+            return
         claim.match = self.matches.lone(claim, statement)
         if claim.match is not None:
             self._equation(statement, claim, Number(Fraction(claim.match.parameters)), claim.side, True, last=True)
@@ -359,10 +366,15 @@ class Judge:
 
 
 def _most_precise(sides: Sides) -> Side:
-    """Return the first of two numbers if the last rounds it, "6.96B ≈ 7B", else the last side."""
+    """Return the first of two numbers if the last rounds it, else the last exact side.
+
+    Example: "6.96B ≈ 7B".
+    """
     first, last = sides[0].expression, sides[-1].expression
     if isinstance(first, Number) and isinstance(last, Number) and first.unit < last.unit:
         return sides[0]
+    if sides[-1].loose and computes(last, asides=True):  # "12 × d² + 4 × d ≈ 12 × d²"
+        return next((side for side in reversed(sides) if not side.loose), sides[-1])
     return sides[-1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from tallystick.answers.check.chain.readings import LITTLE
+from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, counts_no_parameters, is_total, is_whole, measures
 from tallystick.answers.check.labels import tags_of

@@ -7,13 +7,14 @@ from collections.abc import Collection
 from fractions import Fraction
 from itertools import permutations
 
-from tallystick.answers.check.chain.readings import LEAST_FAR, LITTLE, TOO_FAR, Readings
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in
+from tallystick.answers.check.chain.readings import LEAST_FAR, TOO_FAR, Readings
+from tallystick.answers.check.chain.rounding import LITTLE
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, numbers_in
 from tallystick.answers.check.chain.unlike import TEN, TWO_NUMBERS
 from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation
+from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly
 from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import Side, Statement
 
@@ -40,12 +41,14 @@ class Doubts:
         """Return why two unequal sides are not judged, or "" if they are."""
         if (why := _of_rates(statement, left)) and not self.readings.are_near(left, right, asides=asides):
             return why  # a unit would set them further apart than a slip
-        if "|" in statement.plain and self._is_several(left, right, asides):
-            return "states a multiple of its product, as of all layers"
         related = _RELATION.search(statement.plain)
+        if ("|" in statement.plain or not related) and self._is_several(left, right, asides):
+            return "states a multiple of its product, as of all layers"
         row = statement.clause.lstrip().startswith("|") or ("|" in statement.clause and not related)
         if (row or not related) and (self._are_apart(left, right, asides, row=row) or _has_factor(left, right)):
             return "has columns that may count different things"
+        if self._rounds_model(left, right, asides):
+            return "is right if its numbers are not rounded"
         why = self.readings.doubt(left, right, asides=asides)
         if why == TWO_NUMBERS and self._has_one(left, right, asides):
             return ""
@@ -85,7 +88,9 @@ class Doubts:
             number = number.parts[0]  # "124.4M (1億2400万)"
         if isinstance(number, Number) and _is_typed(number, one):
             return ""
-        named = any(True for side in (left, right) for _ in names_in(side.expression))
+        names = {name for side in (left, right) for name in names_in(side.expression)}
+        known = self.quantities is not None and self.constants and bool(self.quantities.of(one))
+        named = bool(names) and not (known and names & set(self.constants))  # "2 × d × d_ff + d × d_ff = 90M"
         lone = not isinstance(left.expression, Operation) or left.expression.symbols[0] in ASIDES
         if (
             named
@@ -96,6 +101,19 @@ class Doubts:
         ):
             return TOO_FAR
         return ""
+
+    def _rounds_model(self, left: Side, right: Side, asides: bool) -> bool:
+        """Return whether a sum of rounded numbers is near the model's total, which is its result.
+
+        Example: "131M + 32 × 1.44B + 131M = 46.7B".
+        """
+        number = right.expression
+        if self.quantities is None or not (isinstance(number, Number) and number.rounded):
+            return False
+        rounded = any(one.rounded for one in numbers_in(left.expression))
+        stated = alone(number, loose=right.loose)
+        near = self.readings.are_near(left, right, asides=asides)
+        return rounded and near and stated is not None and stated.meets(exactly(self.quantities.total))
 
     def _has_one(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether the model has a quantity with the number of a side, "6 = 4" of a norm."""
@@ -126,7 +144,13 @@ class Doubts:
         one, some = (self.readings.value(side.expression, asides).exact for side in (left, right))
         if 0 < some < one < LEAST_FAR and (one / some).denominator == 1:
             return True
-        return one >= LEAST_REFERENCE and 1 < some / one <= MOST_COUNTED and (some / one).denominator == 1
+        if one < LEAST_REFERENCE or some * 2 < one * 3 or some > MOST_COUNTED * one:
+            return False
+        times = round(some / one)
+        number = alone(right.expression, loose=right.loose)
+        return some == times * one or (
+            times not in POWERS and number is not None and number.meets(exactly(times * one))
+        )
 
 
 def _of_rates(statement: Statement, left: Side) -> str:

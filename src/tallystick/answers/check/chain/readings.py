@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip, is_typed_for
+from tallystick.answers.check.chain.rounding import LITTLE, SCALED, continues, is_cut
 from tallystick.answers.check.chain.sides import (
     LEAST_REFERENCE,
-    computes,
     first_addend,
     first_factor,
     has_aside,
@@ -34,20 +34,14 @@ from tallystick.derivations.arithmetic import (
 )
 from tallystick.derivations.statements import Side, Statement
 
-SCALED = (10**6, 10**9, 10**3, 10**12)  # units that numbers may omit, millions first
-LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are about equal
-
 NEAR_SUM = Fraction(1, 4)  # the same of a sum in an omitted unit and its wrong result
 LEAST_SLIP = 1000  # a shorter number is another one but for a digit by chance, in some unit
 LEAST_SUM_SLIP = 100  # the same of a sum: "14 + 84 + 28 = 726 GB"
 ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
-MOST_CUT = Fraction(1, 20)  # of a number that its digits may leave out without a sign
 
 FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
-ROUND = min(SCALED)  # a number that it does not divide is written to the last digit
-WRITTEN = (*SCALED, 10**4, 10**8)  # units with a letter, or with 万 and 亿
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
@@ -225,8 +219,7 @@ class Readings:
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
         if first.meets(second):
             return True
-        loose_cut = loose or other.unit in MEASURED  # "= 536 MB" of 536,870,912 bytes
-        if _is_cut(left, right, first, second, loose=loose_cut) or _goes_on(left, right):
+        if is_cut(one, other, first, second) or continues(left, right):
             return True
         factor = first_factor(right)
         if factor is not right:  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
@@ -235,12 +228,25 @@ class Readings:
             if first.meets(meant) or (rough and abs(first.exact - meant.exact) * NEAR_FACTOR <= first.exact):
                 return True
         ends, begins = last_addend(left), first_addend(right)
-        if ends is left and begins is right:
+        if (ends is left and begins is right) or self._is_parallel(left, right, asides):
             return False
         # "a + b = c + d = e" with c = a + b and e = c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
         last = alone(ends, loose=loose) or self.value(ends, asides)
         start = alone(begins, loose=loose) or self.value(begins, asides)
         return last.meets(start) or first.meets(start) or last.meets(second)
+
+    def _is_parallel(self, left: Expression, right: Expression, asides: bool) -> bool:
+        """Return whether a sum has the result of each addend of another, but for its first.
+
+        Example: "(2 × 3 + 3) + (3 × 2 + 2) = 17 + 8".
+        """
+        if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
+            return False
+        later = zip(left.parts[1:], right.parts[1:], strict=True)
+        return set(left.symbols) == {"+"} and all(
+            isinstance(one, Operation) and self.value(one, asides).exact == self.value(other, asides).exact
+            for one, other in later
+        )
 
     def _has_wrong_unit(self, left: Expression, right: Side, asides: bool) -> bool:
         """Return whether a product has a number's digits, but not its letter: "= 34M" for 34B."""
@@ -296,48 +302,6 @@ class Readings:
             if not 0 < ratio <= FAR and not left_out:
                 return TOO_FAR
         return self._rounds(left, right, asides)  # "92 × 4 × 4 = 32" holds only numbers
-
-
-def _is_cut(left: Expression, right: Expression, first: Value, second: Value, *, loose: bool) -> bool:
-    """Return whether the right side is the left one, roughly rounded or cut."""
-    number = second.exact.numerator if first.exact.denominator == second.exact.denominator == 1 else 0
-    if number % ROUND and not loose and isinstance(right, Number) and not right.rounded:
-        return False  # two whole numbers, both written to the last digit: much faster
-    apart = abs(first.exact - second.exact)
-    near = apart <= LITTLE * abs(first.exact)
-    about = loose and computes(right, asides=True)
-    if near and (about or first.meets(_to_zeros(right) or second)):
-        return True  # "7,087,872 ≈ 12 × 768²", "12 × 4096² ≈ 12 × 16.7M": only near, as the sign says
-    if apart < 1 < first.exact and second.exact.denominator == 1 and first.exact.denominator > 1:
-        return True  # "4.2 × 1024³ = 4,509,715,660" has its decimals cut
-    if not (isinstance(left, Operation) and isinstance(right, Number) and apart < right.unit):
-        return False
-    # "50257 × 12288 = 617M" is truncated, not rounded.
-    truncated = first.exact > second.exact and (loose or apart <= MOST_CUT * first.exact)
-    return "/" in left.symbols or truncated
-
-
-def _to_zeros(side: Expression) -> Value | None:
-    """Return a number of whole thousands or millions, with the bounds of its zeros, or None.
-
-    "800K" may be 802,816, and "860,000" 860,160; "38.0M" is written to its last digit.
-    """
-    if not isinstance(side, Number) or (side.rounded and side.unit not in WRITTEN):
-        return None
-    if side.rounded:
-        return alone(side, loose=True)
-    unit = next((scale for scale in sorted(SCALED, reverse=True) if side.value and side.value % scale == 0), None)
-    return None if unit is None else Value(side.value, side.value - Fraction(unit, 2), side.value + Fraction(unit, 2))
-
-
-def _goes_on(left: Expression, right: Expression) -> bool:
-    """Return whether the right side adds up the first addends of the left one.
-
-    Example: "1296 + 1764 + 7056 = 1296 + 1764 = 3060 + 7056 = 10116".
-    """
-    if not (isinstance(left, Operation) and isinstance(right, Operation) and set(left.symbols) <= {"+", "-"}):
-        return False
-    return 1 < len(right.parts) < len(left.parts) and left.parts[: len(right.parts)] == right.parts
 
 
 def _units(side: Side) -> Sequence[Fraction]:

@@ -22,8 +22,9 @@ _LIKE = Fraction(1, 50)  # a ratio this near to a conversion is one
 _NEAR_POWER = Fraction(1, 1000)  # a ratio this near to 1.024 is of the two meanings of kilo
 _LEAST_CONVERTED = Fraction(3, 2)  # nearer sides are in one unit
 _PER_BYTE = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
-_PREFIXES = (Fraction(1000), Fraction(1024))
 MOST_PREFIXES = 4  # kilo, mega, giga, tera
+_PREFIXES = (Fraction(1000), Fraction(1024))
+_LETTERED = tuple(_PREFIXES[0] ** power for power in range(1, MOST_PREFIXES))  # the last digits of whole letters
 _SCALES = (
     Fraction(1),
     *((mine / its) ** power for mine, its in product(_PREFIXES, _PREFIXES) for power in range(MOST_PREFIXES)),
@@ -117,13 +118,21 @@ def _counts_binary(side: Expression, meant: Fraction) -> bool:
     It may be a sum of such numbers: "250M + 7.25B".
     """
     numbers = side.parts if isinstance(side, Operation) and set(side.symbols) == {"+"} else (side,)
-    binary = [_in_binary(number) for number in numbers if isinstance(number, Number) and number.rounded]
-    return len(binary) == len(numbers) and sum(binary) == meant
+    lettered = [number for number in numbers if isinstance(number, Number) and number.rounded]
+    if len(lettered) < len(numbers):
+        return False
+    binary = [_in_binary(number, number.value) for number in lettered]
+    last = lettered[-1]
+    whole = last.unit in _LETTERED and last.value >= _PREFIXES[0] * last.unit  # "2560M" has the letter M, not G
+    return sum(binary) == meant or (whole and len(lettered) == 1 and _in_binary(last, last.unit) == meant)
 
 
-def _in_binary(number: Number) -> Fraction:
-    """Return a number with a letter as powers of 1,024: 2^20 for 1M."""
-    power = max((one for one in range(MOST_PREFIXES + 1) if number.value >= 1000**one), default=0)
+def _in_binary(number: Number, size: Fraction) -> Fraction:
+    """Return a number with a letter in powers of 1,024: 2^20 for 1M.
+
+    The letter is the largest one below `size`.
+    """
+    power = max((one for one in range(MOST_PREFIXES + 1) if size >= 1000**one), default=0)
     return number.value * Fraction(1024, 1000) ** power
 
 

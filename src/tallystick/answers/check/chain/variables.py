@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from itertools import islice, product
 
+from tallystick.answers.check.chain.mistyped import is_typed_for
 from tallystick.answers.check.chain.readings import LEAST_FAR, Readings, Sides
 from tallystick.answers.check.chain.sides import names_in
 from tallystick.answers.check.claims import Claim
@@ -27,7 +28,8 @@ _COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 class Variables:
     """Each variable's value, as stated and with earlier errors corrected."""
 
-    def __init__(self, constants: Mapping[str, int]) -> None:
+    def __init__(self, constants: Mapping[str, int], statements: Sequence[Statement] = ()) -> None:
+        self.set_again = _set_again(statements)
         self.stated = {name: exactly(value) for name, value in constants.items()}
         self.true = dict(self.stated)
         self.readings = Readings(self.stated)
@@ -64,6 +66,8 @@ class Variables:
             anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other_size(value, claim.stated)
             config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
             if not ((origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew):
+                if origin is None and config and first.name in self.set_again:
+                    return found[1:]  # an example of other sizes than the model's
                 break
             found = found[1:]
         return found
@@ -120,9 +124,23 @@ class Variables:
         self.readings.forget()
 
 
+def _set_again(statements: Sequence[Statement]) -> frozenset[str]:
+    """Return the variables that a text sets to numbers more than once, each time to another one."""
+    found: dict[str, set[Fraction]] = {}
+    for statement in statements:
+        if statement.name and isinstance(number := statement.sides[-1].expression, Number):
+            found.setdefault(statement.name, set()).add(number.value)
+    return frozenset(name for name, values in found.items() if len(values) > 1)
+
+
 def _is_other_size(value: Expression, before: Fraction) -> bool:
-    """Return whether a number is a size unlike the one before: "d_ff = 11008" of the next model."""
-    if not isinstance(value, Number) or value.value >= LEAST_FAR:
+    """Return whether a number is a size unlike the one before: "d_ff = 11008" of the next model.
+
+    A count may be another one too: "total ≈ 9.93 M" of the next model.
+    """
+    if not isinstance(value, Number):
         return False
+    if value.value >= LEAST_FAR:
+        return abs(value.value - before) * UNLIKE > before and not is_typed_for(value, before)
     mistyped = value.value != before and is_one_slip(str(value.value), str(before))
     return abs(value.value - before) * UNLIKE > before or (value.value != before and not mistyped)

@@ -1,4 +1,4 @@
-"""Find what a lone number implies: the sum of the lines above it, or one of them times a count."""
+"""Find what a lone number implies: it is the sum of lines above it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import prod
 from typing import NamedTuple
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike, is_mistyped, is_typed_for
-from tallystick.answers.check.chain.readings import LITTLE
+from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
 from tallystick.answers.check.earlier.addends import MOST_SUMMED, Addends
@@ -25,6 +24,7 @@ from tallystick.derivations.statements import (
     HUNDREDS,
     MARGIN,
     SECTION,
+    SUBTOTAL,
     TAKEN,
     Derivation,
     Side,
@@ -45,10 +45,6 @@ NEAR = 2  # a total off by more than this factor is not meant as that sum
 MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
 
 _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
-# "× 12 layers", "all attention × 32 = 1,342,177,280", "x 96 heads * 96 layers = …"
-_TIMES_LABEL = re.compile(
-    r"(?:[^\W\d][^\d=≈:|*×()]*\s)?\s*((?:[*×x]\s*\d{1,4}(?![\d.,])(?:\s+[^\W\d]+)*\s*)+)(?=[=≈:(]|[~]?\d[\d,._]{3,}|$)"
-)
 _LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
 
 
@@ -113,6 +109,19 @@ class Implied:
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             return self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
         return Sum(tuple(above), sums, fits)
+
+    def part_of(self, statement: Statement, claim: Claim) -> Fraction | None:
+        """Return the number that a sum with words goes on from, if the sum is smaller, else None.
+
+        Example: "4B + 32B + attention ≈ 12B", which is at least 36B.
+        """
+        place = self.so_far.place - 1
+        before = self.so_far.claims[place] if place >= 0 and statement.label.startswith("+ ") else None
+        if before is None or self.derivation.statements[place].line != statement.line:
+            return None
+        same = self.derivation.statements[place].sides[-1].unit in ("", statement.sides[0].unit)
+        less = claim.written.high < before.written.low < NEAR_SUM * claim.written.high
+        return before.stated if same and less else None
 
     def _rounds_model(self, claim: Claim) -> bool:
         """Return whether a number rounds the model's total: "~6.7B" of 6,738,415,616."""
@@ -307,38 +316,14 @@ class Implied:
         """Return whether unused statements precede `places`."""
         return bool(places) and min(self.so_far.free(), default=places[0]) < places[0]
 
-    def multiplied(self, times: int, statement: Statement, claim: Claim) -> int | None:
-        """Return the line above that "× 12 layers" multiplies, or None."""
-        above = next((place for place in self.so_far.free() if self.so_far.at(place).stated), None)
-        last = (
-            self.so_far.place - 1 if self.so_far.place and self.so_far.claims[-2] else None
-        )  # e.g. an adapter's line, which is not an addend
-        fit = (one for one in (above, last) if one is not None and self._is_times(one, times, claim))
-        # "32 × layers: 5,670,961,152" may stand far below the number of one layer.
-        far = (one for one in self.so_far.free() if self.so_far.at(one).stated * times == claim.stated)
-        if (place := next(fit, None)) is None and (place := next(far, None)) is None:
-            return None
-        one = self.so_far.at(place)
-        whole = is_total(self.derivation.statements[place]) or times_before(statement)
-        if one.stated * times != claim.stated and not (whole or claim.is_rounded or self._types(place, times, claim)):
-            return None  # "12 layers" may include parts that the line above omits
-        return place
-
-    def _is_times(self, place: int, times: int, claim: Claim) -> bool:
-        """Return whether a claim is about `times` the number of an earlier line."""
-        near = abs(self.so_far.at(place).stated * times - claim.stated) <= LITTLE * claim.stated
-        return near or self._types(place, times, claim)
-
-    def _types(self, place: int, times: int, claim: Claim) -> bool:
-        """Return whether a claim is `times` the number of an earlier line, but for a digit."""
-        return is_mistyped(claim, exactly(self.so_far.at(place).stated * times), judged=False)
-
     def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
         """Return the statements that a lone number must be the sum of.
 
         A total sums all; a layer's number sums that layer's statements.
         """
         about = tags_of(statement.label)
+        if SUBTOTAL.search(statement.label):
+            return self._block(statement)
         if judged and not about:
             free = self.so_far.free()[::-1]
             rows = [place for place in free if self._lists([place])] if "|" in statement.plain else free
@@ -347,6 +332,16 @@ class Implied:
             return []
         lines = [(place, self.derivation.statements[place]) for place in reversed(self.so_far.free())]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
+
+    def _block(self, statement: Statement) -> list[int]:
+        """Return the statements right above a subtotal, on one line each, under its heading."""
+        lines, found, free = self.derivation.statements, list[int](), frozenset(self.so_far.free())
+        for place in range(self.so_far.place - 1, -1, -1):
+            one, below = lines[place], lines[place + 1]
+            if one.heading != statement.heading or one.last != below.line - 1 or place not in free:
+                break
+            found.append(place)
+        return found[::-1]
 
 
 def _is_far(stated: Value, parameters: int) -> bool:
@@ -365,12 +360,6 @@ def _are_all(rows: Iterable[str]) -> bool:
 def _margin(line: str) -> int:
     """Return the indentation of a line, comment signs included."""
     return len(line) - len(line.lstrip(MARGIN))
-
-
-def times_before(statement: Statement) -> int:
-    """Return how many times a line takes what is above it: 12 for "× 12 layers", or 0."""
-    counts = _TIMES_LABEL.match(statement.plain)
-    return prod(map(int, re.findall(r"\d+", counts[1]))) if counts else 0
 
 
 def is_only(statement: Statement) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from tallystick.answers.check.chain.readings import LITTLE
+from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import KINDS, PROJECTIONS, nearest_tags, tags_of
@@ -19,6 +19,7 @@ _HALF = re.compile(
 )  # of a model that has both
 _ACTIVE = re.compile(r"\bacti(?:ve|vated|f|fs|vos?|vi)\b|\baktiv|激活|活性|활성|\bактивн", re.IGNORECASE)
 _OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмодел", re.IGNORECASE)
+_REMARK = re.compile(r"\([^()]*\)\s*$")  # "Total params (without scales)" counts more than scales
 _WITH = re.compile(
     r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
 )  # "Total with embeddings" is not an embedding
@@ -99,7 +100,8 @@ def is_part(judge: Judge, claim: Claim) -> bool:
 def is_near(judge: Judge, claim: Claim) -> bool:
     """Return whether a claim is off by less than half the model's total."""
     total = judge.quantities.total if judge.quantities else 0
-    return bool(total) and abs(claim.meant - total) * FAR < total
+    numbers = (claim.meant, claim.stated)  # "12 × 768 × 12 = 110M" is wrong, and meant as the total
+    return bool(total) and any(abs(number - total) * FAR < total for number in numbers)
 
 
 def adds(claim: Claim) -> bool:
@@ -121,7 +123,9 @@ def about_of(statement: Statement) -> frozenset[str]:
         label = f"{label} per layer"
     before, *colon = re.split(r"[:\uff1a]", label, maxsplit=1)
     words = before if colon and TOTAL.search(before) else label
-    return tags_of(_WITH.sub("", words) if TOTAL.search(words) else words)
+    if TOTAL.search(words):
+        words = _WITH.sub("", _REMARK.sub("", words))
+    return tags_of(words)
 
 
 def words_of(statement: Statement) -> str:

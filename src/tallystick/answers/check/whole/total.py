@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import log2
 from typing import NamedTuple
 
@@ -91,7 +91,8 @@ def whole(judge: Judge) -> Whole:
     total = judge.quantities.total
 
     def rank(place: int) -> tuple[float, bool, bool, int]:
-        away = abs(log2(found[place].meant) - log2(total)) if total else 0.0
+        numbers = {found[place].meant, found[place].stated}  # a sum with a slip is meant as the total all the same
+        away = min((abs(log2(number) - log2(total)) for number in numbers if number > 0), default=0.0) if total else 0.0
         formula = not _is_stated(found[place])  # without a number
         return round(away, 2), formula, not adds(found[place]), -place
 
@@ -136,9 +137,19 @@ def _apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
         derived = bool(lines) or (claim.expression is not None and not symbolic(claim.expression))
         after = not found or min(lines, default=place) > found[-1]
         other = not found or _ratio(claim, judge.so_far.at(found[-1])) >= UNLIKE
+        other = other or _counts_again(judge, used.get(found[-1], set()), lines)
         if derived and after and other:
             found.append(place)
     return tuple(found)
+
+
+def _counts_again(judge: Judge, lines: Collection[int], others: Collection[int]) -> bool:
+    """Return whether some lines count the parts of other lines again, with other sizes."""
+    before, after = (
+        {judge.derivation.statements[place].label.lower(): judge.so_far.at(place).meant for place in places}
+        for places in (lines, others)
+    )
+    return sum(before[label] != after[label] for label in before.keys() & after.keys()) >= LEAST_ROWS
 
 
 def _ratio(one: Claim, other: Claim) -> Fraction:
@@ -209,13 +220,34 @@ def _sums_rows(judge: Judge, place: int) -> bool:
     if claim is None or not TOTAL.search(lines[place].label) or is_in_bytes(lines[place]):
         return False
     rows = list[int]()
-    while (
-        (row := place - 1 - len(rows)) >= 0 and "|" in lines[row].plain and lines[row].last == lines[row + 1].line - 1
-    ):
+    for row in range(place - 1, -1, -1):
+        if "|" not in lines[row].plain or lines[row + 1].line - lines[row].last > 1:
+            break
         rows.append(row)
+    rows = _without_parts(judge, rows)
     counted = len(rows) >= LEAST_ROWS and all(judge.claims[row] is not None for row in rows)
     section = is_of_section(judge, claim, claim.meant)
     return counted and not section and judge.so_far.sum(rows).meets(claim.written)
+
+
+def _without_parts(judge: Judge, rows: Sequence[int]) -> list[int]:
+    """Return rows, the last first, without the parts of another row.
+
+    "2 × 156" multiplies the sum of the rows above it.
+    """
+    found, parts = list[int](), 0
+    for number, row in enumerate(rows):
+        if parts:
+            parts -= 1
+            continue
+        found.append(row)
+        product = claim.expression if (claim := judge.claims[row]) is not None else None
+        if isinstance(product, Operation) and product.symbols == ("*",):
+            above = [one.stated if (one := judge.claims[other]) is not None else 0 for other in rows[number + 1 :]]
+            sums = list(accumulate(above))[1:]
+            factors = [factor.value for factor in product.parts if isinstance(factor, Number)]
+            parts = next((sums.index(factor) + 2 for factor in factors if factor in sums), 0)
+    return found
 
 
 def _difference(judge: Judge) -> int | None:

@@ -1,0 +1,63 @@
+"""Tell whether a number is another one, rounded roughly or cut."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tallystick.answers.check.chain.sides import computes
+from tallystick.answers.check.chain.unlike import MEASURED
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone
+from tallystick.derivations.statements import Side
+
+SCALED = (10**6, 10**9, 10**3, 10**12)  # units that numbers may omit, millions first
+LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are about equal
+MOST_CUT = Fraction(1, 20)  # of a number that its digits may leave out without a sign
+ROUND = min(SCALED)  # a number that it does not divide is written to the last digit
+WRITTEN = (*SCALED, 10**4, 10**8)  # units with a letter, or with 万 and 亿
+
+
+def is_cut(one: Side, other: Side, first: Value, second: Value) -> bool:
+    """Return whether the right side is the left one, roughly rounded or cut."""
+    left, right = one.expression, other.expression
+    measured = other.unit in MEASURED  # "= 536 MB" of 536,870,912 bytes
+    loose = measured or other.loose
+    number = second.exact.numerator if first.exact.denominator == second.exact.denominator == 1 else 0
+    if number % ROUND and not loose and isinstance(right, Number) and not right.rounded:
+        return False  # two whole numbers, both written to the last digit: much faster
+    apart = abs(first.exact - second.exact)
+    near = apart <= LITTLE * abs(first.exact)
+    about = loose and computes(right, asides=True)
+    if near and (about or first.meets(_to_zeros(right) or second)):
+        return True  # "7,087,872 ≈ 12 × 768²", "12 × 4096² ≈ 12 × 16.7M": only near, as the sign says
+    if apart < 1 < first.exact and second.exact.denominator == 1 and first.exact.denominator > 1:
+        return True  # "4.2 × 1024³ = 4,509,715,660" has its decimals cut
+    if not isinstance(right, Number) or apart >= right.unit:
+        return False
+    if not isinstance(left, Operation):
+        return measured and near and first.exact > second.exact  # "2,818,637,824 bytes ≈ 2.62 GB"
+    # "50257 × 12288 = 617M" is truncated, not rounded.
+    truncated = first.exact > second.exact and (loose or apart <= MOST_CUT * first.exact)
+    return "/" in left.symbols or truncated
+
+
+def _to_zeros(side: Expression) -> Value | None:
+    """Return a number of whole thousands or millions, with the bounds of its zeros, or None.
+
+    "800K" may be 802,816, and "860,000" 860,160; "38.0M" is written to its last digit.
+    """
+    if not isinstance(side, Number) or (side.rounded and side.unit not in WRITTEN):
+        return None
+    if side.rounded:
+        return alone(side, loose=True)
+    unit = next((scale for scale in sorted(SCALED, reverse=True) if side.value and side.value % scale == 0), None)
+    return None if unit is None else Value(side.value, side.value - Fraction(unit, 2), side.value + Fraction(unit, 2))
+
+
+def continues(left: Expression, right: Expression) -> bool:
+    """Return whether the right side adds up the first addends of the left one.
+
+    Example: "1296 + 1764 + 7056 = 1296 + 1764 = 3060 + 7056 = 10116".
+    """
+    if not (isinstance(left, Operation) and isinstance(right, Operation) and set(left.symbols) <= {"+", "-"}):
+        return False
+    return 1 < len(right.parts) < len(left.parts) and left.parts[: len(right.parts)] == right.parts

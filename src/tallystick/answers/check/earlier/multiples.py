@@ -1,0 +1,58 @@
+"""Find the line above that a number multiplies: "× 12 layers"."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from tallystick.answers.check.chain.mistyped import is_mistyped
+from tallystick.answers.check.chain.rounding import LITTLE
+from tallystick.answers.check.claims import Claim, is_total
+from tallystick.answers.check.earlier.addends import Addends
+from tallystick.derivations.arithmetic import exactly
+from tallystick.derivations.statements import Derivation, Statement
+
+# "× 12 layers", "all attention × 32 = 1,342,177,280", "x 96 heads * 96 layers = …"
+_TIMES_LABEL = re.compile(
+    r"(?:[^\W\d][^\d=≈:|*×()]*\s)?\s*((?:[*×x]\s*\d{1,4}(?![\d.,])(?:\s+[^\W\d]+)*\s*)+)(?=[=≈:(]|[~]?\d[\d,._]{3,}|$)"
+)
+
+
+class Multiples:
+    """What the statements before imply for a number that takes one of theirs several times."""
+
+    def __init__(self, derivation: Derivation, so_far: Addends) -> None:
+        self.derivation = derivation
+        self.so_far = so_far
+
+    def of(self, times: int, statement: Statement, claim: Claim) -> int | None:
+        """Return the line above that "× 12 layers" multiplies, or None."""
+        above = next((place for place in self.so_far.free() if self.so_far.at(place).stated), None)
+        last = (
+            self.so_far.place - 1 if self.so_far.place and self.so_far.claims[-2] else None
+        )  # e.g. an adapter's line, which is not an addend
+        fit = (one for one in (above, last) if one is not None and self._is_times(one, times, claim))
+        # "32 × layers: 5,670,961,152" may stand far below the number of one layer.
+        far = (one for one in self.so_far.free() if self.so_far.at(one).stated * times == claim.stated)
+        if (place := next(fit, None)) is None and (place := next(far, None)) is None:
+            return None
+        one = self.so_far.at(place)
+        whole = is_total(self.derivation.statements[place]) or times_before(statement)
+        if one.stated * times != claim.stated and not (whole or claim.is_rounded or self._types(place, times, claim)):
+            return None  # "12 layers" may include parts that the line above omits
+        return place
+
+    def _is_times(self, place: int, times: int, claim: Claim) -> bool:
+        """Return whether a claim is about `times` the number of an earlier line."""
+        near = abs(self.so_far.at(place).stated * times - claim.stated) <= LITTLE * claim.stated
+        return near or self._types(place, times, claim)
+
+    def _types(self, place: int, times: int, claim: Claim) -> bool:
+        """Return whether a claim is `times` the number of an earlier line, but for a digit."""
+        return is_mistyped(claim, exactly(self.so_far.at(place).stated * times), judged=False)
+
+
+def times_before(statement: Statement) -> int:
+    """Return how many times a line takes what is above it: 12 for "× 12 layers", or 0."""
+    counts = _TIMES_LABEL.match(statement.plain)
+    return prod(map(int, re.findall(r"\d+", counts[1]))) if counts else 0

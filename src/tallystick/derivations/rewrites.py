@@ -1,0 +1,76 @@
+"""Rewrite the tokens of a line before its chains are read: settings, sizes and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tallystick.derivations.phrases import computes, is_function
+from tallystick.derivations.tokens import Token
+
+_SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
+
+
+def factor_around(pieces: Sequence[Token], cut: int) -> tuple[int, int]:
+    """Return the places of the parentheses that are a factor and hold a relation, or zeros.
+
+    Args:
+        pieces: the tokens of a text.
+        cut: the place of the relation; 0 if there is none.
+    """
+    start = next((place for place in range(cut - 1, 0, -1) if pieces[place].kind in ("open", "close")), 0)
+    end = next((place for place in range(cut + 1, len(pieces)) if pieces[place].kind != "number"), 0)
+    factor = start and end and pieces[start].kind == "open" and pieces[start - 1].kind == "operator"
+    return (start, end) if factor and pieces[end].kind == "close" and computes(pieces[start:cut]) else (0, 0)
+
+
+def without_settings(pieces: Sequence[Token]) -> Sequence[Token]:
+    """Return tokens without settings in parentheses behind numbers: "30,720,000 / 8 (TP=8)"."""
+    kinds = [piece.kind for piece in pieces]
+    places = [
+        place
+        for place in range(1, len(pieces) - len(_SETTING) + 1)
+        if kinds[place] == "open" and kinds[place - 1] == "number" and kinds[place : place + len(_SETTING)] == _SETTING
+    ]
+    inside = {place + step for place in places for step in range(len(_SETTING))}
+    return [piece for place, piece in enumerate(pieces) if place not in inside] if inside else pieces
+
+
+def with_sizes(pieces: Sequence[Token]) -> list[Token]:
+    """Replace each variable with its size in parentheses by the size, where it is multiplied.
+
+    Example: "d_query (128) * d_embed (12,288) = 1,572,864".
+    """
+    found: list[Token] = []
+    place = 0
+    while place < len(pieces):
+        name, *rest = pieces[place : place + 4]
+        kinds = [piece.kind for piece in rest[:3]]
+        sized = "_" in name.text and not is_function(name) and kinds == ["open", "number", "close"]
+        sized = sized and rest[0].text == "("  # "grid_size[0] * 3" takes an item
+        around = [*pieces[max(0, place - 1) : place], *pieces[place + 4 : place + 5]]
+        if sized and any(piece.text == "*" for piece in around):
+            found.append(rest[1])
+            place += 4
+        else:
+            found.append(name)
+            place += 1
+    return found
+
+
+def with_shapes(pieces: Sequence[Token]) -> list[Token]:
+    """Replace each shape that is multiplied by the product of its sizes.
+
+    Example: "[32, 12, 2048, 64] × 2 bytes = 100 MB".
+    """
+    found = list(pieces)
+    for place, piece in enumerate(found):
+        if piece.text != "[":
+            continue
+        end = place + 2
+        while end + 1 < len(found) and found[end].text == "," and found[end + 1].number is not None:
+            end += 2
+        inner = found[place + 1 : end]
+        if end > place + 2 and inner[0].number is not None and [one.text for one in found[end : end + 2]] == ["]", "*"]:
+            sizes = [one if one.number is not None else one._replace(kind="operator", text="*") for one in inner]
+            found[place : end + 1] = [piece._replace(text="("), *sizes, found[end]._replace(text=")")]
+    return found
