@@ -34,6 +34,9 @@ ASIDES = frozenset(["(", "(+"])  # join a number and parentheses that may only c
 Expression: TypeAlias = "Number | Name | Operation"
 
 
+ONE = Fraction(1)  # the unit of a whole number: comparing identities is much faster
+
+
 class Undefined(Exception):
     """An expression without a value: an undefined name, a division by zero, or a root."""
 
@@ -45,7 +48,7 @@ class Number(NamedTuple):
     """
 
     value: Fraction
-    unit: Fraction = Fraction(1)
+    unit: Fraction = ONE
     rounded: bool = False  # 38.6M, 3.9e7 and 31.0% are always rounded
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tallystick.derivations.markup import plain
-from tallystick.derivations.statements import DRAWN, lines_of
+from tallystick.derivations.statements import DRAWN, lines_of, margin_of
 
 MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer line is data or an image
@@ -50,6 +50,7 @@ class Line(NamedTuple):
     last: int
     text: str  # as written
     plain: str
+    margin: int = 0  # characters before its text, comment signs included
 
 
 def lines_in(text: str) -> Iterator[Line]:
@@ -57,7 +58,7 @@ def lines_in(text: str) -> Iterator[Line]:
     for number, written in enumerate(lines_of(text), 1):
         for piece in _STRING_BREAK.split(written) if "\\n" in written and _QUOTE.search(written) else [written]:
             for part in plain(piece).split("\n") if len(written) <= MOST_LINE else [""]:
-                yield Line(number, number, written.strip(), part)
+                yield Line(number, number, written.strip(), part, margin_of(written))
 
 
 def joined(lines: Iterable[Line]) -> Iterator[Line]:
@@ -77,7 +78,7 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
         if held is not None and _belongs(held, line):
             text = held.text if held.last == line.first else f"{held.text} {line.text}"
             power = "^" if _is_power(held, line) else " "  # a superscript on its own line
-            held = Line(held.first, line.last, text, f"{held.plain}{power}{line.plain}")
+            held = Line(held.first, line.last, text, f"{held.plain}{power}{line.plain}", held.margin)
             continue
         if held is not None:
             yield held

@@ -22,7 +22,7 @@ from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
 from tallystick.derivations.shown_sizes import shown_sizes
 from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Derivation, Side, Statement, Unread
 from tallystick.derivations.tokens import Token, writes_dots
-from tallystick.derivations.values import Values, alone_in, said_in
+from tallystick.derivations.values import LEAST_LISTED, Values, alone_in, said_in
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular
 
@@ -33,6 +33,16 @@ LEAST_PROSE = 20  # words; a shorter text without an equation is refused as a mi
 LEAST_SAID = 1_000_000  # a smaller number in a sentence is not a model's total
 MOST_PROSE = 1_000  # numbers in sentences
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
+_ENDS = " *_:\uff1a"  # behind a heading's words
+_TITLE = re.compile(
+    r"(?P<words>[^()=≈\uff08|]*[^\W\d][^()=≈\uff08|]*)[(\uff08](?P<inside>[^()=\uff08\uff09|]*\d[^()=\uff08\uff09|]*)[)\uff09]"
+)
+MOST_TITLE = 8  # words of a heading with its number; a longer one is a sentence
+# What may stand with that number: "94.4M per layer", "39,383,808個"
+_OF_NUMBER = re.compile(
+    r"(?:about|approx|circa|ca|rund|environ|约|約|总|計|共|per|each|layers?|blocks?|total|trainable|param|parâm|parám|weights|параметр|个|個|개|层|層|参数|參數|パラメータ|파라미터)",
+    re.IGNORECASE,
+)
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
@@ -134,6 +144,25 @@ class _Reader(Values):
             self.how = None
         if not line.text:
             return
+        self.outline.enter(line)
+        self._line(line)
+        if len(self.statements) == before:
+            self._title(line)
+        if len(self.statements) == before or self.statements[-1].titles:
+            heading = _HEADING.match(line.text) is not None
+            if heading or line.plain.rstrip().endswith((":", "\uff1a")):
+                self.heading = line.plain.strip(" #*:\uff1a")[:MOST_SHOWN]
+                self.section = self.heading if heading else self.section
+            if _ARITHMETIC.search(line.plain):
+                self._miss(line)
+        self.outline.put(line)
+        large = len(self.prose) < MOST_PROSE and _NUMBERS.search(line.plain)
+        if large and not BOUND.search(line.plain) and not _HEADING.match(line.text):
+            self._sentences(line)
+
+    def _line(self, line: Line) -> None:
+        """Read the equations of a line, its table row, or the number that it states."""
+        before = len(self.statements)
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
             self._shown(line)
             self._row(line)
@@ -147,17 +176,19 @@ class _Reader(Values):
             self._value(line, line.plain)
             if len(self.statements) == before:
                 self._totals(line)
-        if len(self.statements) == before:
-            heading = _HEADING.match(line.text) is not None
-            if heading or line.plain.rstrip().endswith((":", "\uff1a")):
-                self.heading = line.plain.strip(" #*:\uff1a")[:MOST_SHOWN]
-                self.section = self.heading if heading else self.section
-            if _ARITHMETIC.search(line.plain):
-                self._miss(line)
 
-        large = len(self.prose) < MOST_PROSE and _NUMBERS.search(line.plain)
-        if large and not BOUND.search(line.plain) and not _HEADING.match(line.text):
-            self._sentences(line)
+    def _title(self, line: Line) -> None:
+        """Add the number that a heading or item ends with: "Attention (94.4M per layer)"."""
+        words = line.plain.rstrip(_ENDS)
+        title = _TITLE.fullmatch(words) if words[-1:] in (")", "\uff09") else None
+        pieces = self._tokens(title["inside"]) if title is not None else []
+        number = alone_in(pieces)
+        if title is None or number is None or number.value < LEAST_LISTED or BOUND.search(title["inside"]):
+            return
+        said = [piece.text for piece in pieces if piece.kind == "word"]
+        if len(title["words"].split()) <= MOST_TITLE and all(map(_OF_NUMBER.match, said)):
+            side = Side(number, loose=pieces[0].kind != "number", unit=unit_of(pieces))
+            self._add(line, title["words"], [side], clause=title["inside"], titles=True)
 
     def _shown(self, line: Line) -> None:
         """Define the variables whose sizes an equation shows: "C × 3C = 768 × 2304"."""

@@ -8,6 +8,7 @@ from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
 from tallystick.derivations.lines import Line
 from tallystick.derivations.markup import readable
+from tallystick.derivations.outline import Outline
 from tallystick.derivations.statements import Side, Statement, Unread
 from tallystick.derivations.tokens import Token, tokens
 
@@ -23,6 +24,7 @@ class Reading:
         self.dots = dots
         self.shown: set[str] = set()  # names whose sizes only an equation shows
         self.heading = self.section = ""
+        self.outline = Outline()
         self.how: int | None = None  # index of the current table's column of products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
@@ -51,7 +53,15 @@ class Reading:
             self.unread.append(missed)
 
     def _add(
-        self, line: Line, label: str, sides: Sequence[Side], *, name: str = "", clause: str = "", aside: bool = False
+        self,
+        line: Line,
+        label: str,
+        sides: Sequence[Side],
+        *,
+        name: str = "",
+        clause: str = "",
+        aside: bool = False,
+        titles: bool = False,
     ) -> None:
         if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
             return
@@ -70,6 +80,8 @@ class Reading:
             clause or line.plain,
             self.section,
             aside,
+            titles,
+            self.outline.above(),
         )
         self.statements.append(statement)
         if name:

@@ -88,15 +88,17 @@ class Statement(NamedTuple):
     clause: str = ""  # words among its numbers and right after them, such as a unit
     section: str = ""  # text of the last heading, also when `heading` is a line ending in a colon
     aside: bool = False  # whether it stands in parentheses
+    titles: bool = False  # whether it is a heading with its number: "Attention (2,362,368)", whose parts follow
+    items: tuple[str, ...] = ()  # words of the list items that it stands under, the nearest first
 
     @property
-    def labels(self) -> tuple[str, str, str]:
-        """Texts that may name the number, nearest first: label, heading, section.
+    def labels(self) -> tuple[str, ...]:
+        """Texts that may name the number, nearest first: label, items of a list, heading, section.
 
         A statement without a label may begin with its layers: "32 layers × 202M".
         """
         counted = None if self.label else _COUNTED.match(self.clause)
-        return counted[0] if counted else self.label, self.heading, self.section
+        return counted[0] if counted else self.label, *self.items, self.heading, self.section
 
 
 class Unread(NamedTuple):
@@ -115,6 +117,11 @@ class Derivation(NamedTuple):
     unread: tuple[Unread, ...]
     lines: tuple[str, ...] = ()  # all lines of the text, as written
     prose: tuple[Statement, ...] = ()  # large numbers in sentences, each as its own statement
+
+
+def margin_of(line: str) -> int:
+    """Return the indentation of a line, comment signs included."""
+    return len(line) - len(line.lstrip(MARGIN))
 
 
 def lines_of(text: str) -> tuple[str, ...]:

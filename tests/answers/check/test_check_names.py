@@ -116,3 +116,49 @@ def test_a_matrix_of_an_adapter_is_not_one_of_the_model(label, what):
     rank = 32 if what is None else 4096
     text = f"### LoRA matrices\n{label}: 4096 × {rank} = {4096 * rank:,}"
     assert named(text, "llama-2-7b") == what
+
+
+ITEMS = """\
+1. **Embedding Layer**
+    - Calculation: `32000 × 4096 = 131,072,000`
+2. **Layers**
+    - **Attention (67.1M per layer)**
+        - **Q Projection**: `width × (heads × size)`
+            - `4096 × (32 × 128) = 16,777,216`
+        - **O Projection**: `(heads × size) × width`
+            - `(32 × 128) × 4096 = 16,777,216`
+        - Total per layer: `4 × 16.78M = 67.1M`
+    - **MLP**
+        - Across 32 layers: `135.3M × 32 = 4.33B`
+"""
+
+
+def test_a_number_has_the_name_of_the_item_that_it_stands_under():
+    answer = tallystick.check(ITEMS, against="llama-2-7b")
+    assert {one.line: one.matches for one in answer.equations} == {
+        2: "token embedding",
+        4: "attention of one layer",
+        6: "query projection of one layer",
+        8: "attention output projection of one layer",
+        9: "attention of one layer",
+        11: "MLP of 32 layers",
+    }
+    assert all(one.correct for one in answer.equations)
+
+
+@pytest.mark.parametrize("title", ["### Step 2: 埋め込み層（39,383,808個）", "**Embeddings (39,383,808 parameters):**"])
+def test_a_headings_number_is_named_and_not_added(title):
+    text = f"{title}\n\nTokens: 50257 × 768 = 38,597,376\nPositions: 1024 × 768 = 786,432\nTotal: 39,383,808\n"
+    answer = tallystick.check(text, against="gpt2")
+    assert answer.equations[0].matches == "embeddings of tokens and positions"
+    assert [one.correct for one in answer.equations] == [True] * 4
+
+
+def test_a_variable_that_counts_parameters_has_a_name():
+    assert named("attention_per_layer = 67.1M", "llama-2-7b") == "attention of one layer"
+    assert named("Embedding (tied with lm_head): 50257 × 768 = 38.6M", "gpt2") == "token embedding"
+
+
+def test_operations_have_no_name_of_parameters():
+    text = "## FLOPs of a token\n\nDense:\n\nAttention: 2 × 4096 × 4096 × 4 = 134M\n"
+    assert tallystick.check(text, against="llama-2-7b").equations[0].matches is None

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.terms import Term
-from tallystick.derivations.arithmetic import Expression, Number, Value, exactly
+from tallystick.derivations.arithmetic import ONE, Expression, Number, Value, exactly
 from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
 _ADAPTERS = re.compile(r"(?<![^\W_])(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])", re.IGNORECASE)
@@ -21,6 +21,7 @@ _MEASURES = re.compile(
     re.IGNORECASE,
 )
 
+_OPERATIONS = re.compile(r"\b[KMGTP]?(?:FLOPs?|MACs?)\b")
 _ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|[kmgtp]?(?:flops?|macs?))\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"[;；。，]|[.,]\s")
 _PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参数|參數|パラメータ|파라미터", re.IGNORECASE)
@@ -134,12 +135,17 @@ def is_in_bytes(statement: Statement) -> bool:
 
     If its heading is about them, so is the statement, unless one of the two names parameters.
     """
-    return _is_in_bytes(statement.heading, statement.label, statement.clause)
+    return _is_in_bytes(statement.section, statement.heading, statement.label, statement.clause)
+
+
+def counts_operations(statement: Statement) -> bool:
+    """Return whether a section is about operations: all that is counted there."""
+    return _OPERATIONS.search(statement.section) is not None
 
 
 @lru_cache(MOST_KEPT)
-def _is_in_bytes(heading: str, label: str, clause: str) -> bool:
-    words = f"{label} {clause}"
+def _is_in_bytes(section: str, heading: str, label: str, clause: str) -> bool:
+    words, heading = f"{label} {clause}", section if _OPERATIONS.search(section) else heading
     under = _MEASURES.search(heading) and not _PARAMETERS.search(f"{heading} {words}")
     return bool(under) or _MEASURES.search(words) is not None
 
@@ -162,7 +168,9 @@ def _mentions_adapters(*words: str) -> bool:
 
 def is_whole(expression: Expression) -> bool:
     """Return whether a side is one number, written to its last digit."""
-    return isinstance(expression, Number) and not expression.rounded and expression.unit == 1
+    return (
+        isinstance(expression, Number) and not expression.rounded and (expression.unit is ONE or expression.unit == ONE)
+    )
 
 
 def as_number(value: Fraction) -> int | float:

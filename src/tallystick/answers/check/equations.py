@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -48,6 +49,9 @@ from tallystick.derivations.statements import (
     Unread,
 )
 
+_SIZE = re.compile(
+    r"(?<![^\W_])(?:size|vocab|dim|len|length|ctx|context|hidden)(?![^\W_])", re.IGNORECASE
+)  # vocab_size
 LONGEST_SYMBOL = 2  # letters; a longer name with a large number is what is counted: "norms = 266,240"
 
 
@@ -123,11 +127,12 @@ class Judge:
                 break
         claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
         commented = isinstance(sides[-1].expression, Operation)  # "attention = 150,994,944 (17.6%)"
-        counts = claim.stated >= LEAST_COUNT and statement.name.isalpha() and len(statement.name) > LONGEST_SYMBOL
+        named = statement.name.replace("_", "").isalpha() and not _SIZE.search(statement.name)
+        counts = claim.stated >= LEAST_COUNT and named and len(statement.name) > LONGEST_SYMBOL
         claim.defines = bool(statement.name) and claim.expression is None and not (commented or counts)
         claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
         size = statement.aside and claim.stated < LEAST_PAIR  # "(GQA: 8 heads × 128 = 1024)"
-        claim.adds = not claim.defines and claim.stated.denominator == 1 and not size
+        claim.adds = not claim.defines and claim.stated.denominator == 1 and not (size or statement.titles)
         claim.kind = self.so_far.kind
         self.claims.append(claim)
         claim.term = self._term(claim, statement)

@@ -94,6 +94,7 @@ SEVERAL = re.compile(
 _WITH = re.compile(
     r"(?:\+|&|\b(?:with|and|incl\w*|plus|mit|avec|con|y|e|et|und)\b|含|和|及|と)\s*(?:the |its )?bias\w*", re.I
 )
+_TIED = re.compile(r"\b(?:tied|shared) (?:with|to)\b[^),;]*", re.IGNORECASE)  # names the other tensor
 # Boundaries of Latin words without a blank: 每个GPT2MLP, TransformerBlock.
 _SEAM = re.compile(
     r"(?<=[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])(?=[A-Za-z0-9])"
@@ -113,7 +114,7 @@ def tags_of(label: str) -> frozenset[str]:
     Args:
         label: text in any of the supported languages.
     """
-    label = _WITH.sub(" ", _WITHOUT.sub(" ", label.replace("^", "_")))  # W^O is W_O
+    label = _TIED.sub(" ", _WITH.sub(" ", _WITHOUT.sub(" ", label.replace("^", "_"))))  # W^O is W_O
     label = f"{label} {_SEAM.sub(' ', label.replace('_', ' '))}"
     found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)}
     if {"q", "k", "v"} <= found or "qkv" in found:

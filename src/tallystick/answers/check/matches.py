@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
-from tallystick.answers.check.claims import Claim, counts_no_parameters, is_total, is_whole, measures
+from tallystick.answers.check.claims import Claim, counts_no_parameters, counts_operations, is_total, is_whole, measures
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
@@ -34,6 +34,8 @@ class Matches:
             return None
         if counts_no_parameters(statement, claim.stated) or (claim.kind == "adapters" and not tags_of(statement.label)):
             return None  # "A: [4096 × 32] = 131,072" of an adapter is not all norms
+        if counts_operations(statement) or (claim.kind == "measured" and statement.sides[-1].unit == "bytes"):
+            return None
         labels: tuple[str, ...] = statement.labels
         if not tags_of(labels[0]):  # "1,024 positions × 768", "the whole: 218.1M × 32 layers"
             labels = (_VARIABLES.sub(" ", statement.clause.partition("=")[0]), *labels)
@@ -83,7 +85,8 @@ def _factors(term: Term | None) -> tuple[int, ...]:
     """
     if term is None:
         return ()
-    largest = max(term.leaves, key=lambda leaf: abs(leaf.value))
-    if abs(term.value - largest.value) > LITTLE * abs(term.value):
+    leaves = term.leaves
+    largest = leaves[0] if len(leaves) == 1 else max(leaves, key=lambda leaf: abs(leaf.value))
+    if largest is not term and abs(term.value - largest.value) > LITTLE * abs(term.value):
         return ()
     return tuple(sorted(factor for factor in largest.factors if factor != 1))

@@ -14,6 +14,8 @@ MOST_FACTORS = 12
 MOST_LABELS = 4
 LEAST_RATIO = 16  # 12 × 2,359,296 inherits the label of 2,359,296; 768 × 3072 does not inherit any
 
+_NONE = Fraction(0)
+
 
 class Term(NamedTuple):
     """A term of a sum.
@@ -22,7 +24,7 @@ class Term(NamedTuple):
     """
 
     value: Fraction
-    spread: Fraction = Fraction(0)  # half the width of its rounding bounds
+    spread: Fraction = _NONE  # half the width of its rounding bounds
     factors: tuple[int, ...] = ()  # whole factors of its product; () if it has other factors
     labels: tuple[str, ...] = ()  # words before it, nearest first
     line: int = 0
@@ -107,8 +109,8 @@ def total(terms: Iterable[Term]) -> Term:
     parts = [leaf for term in terms for leaf in ((term,) if term.labels else term.leaves)]
     return _bounded(
         Term(
-            sum((part.value for part in parts), Fraction(0)),
-            sum((part.spread for part in parts), Fraction(0)),
+            sum((part.value for part in parts), _NONE),
+            sum((part.spread for part in parts), _NONE),
             parts=tuple(part for part in parts if part.value),
         )
     )
@@ -159,8 +161,10 @@ def labelled(term: Term, labels: Sequence[str], line: int) -> Term:
 
 
 def _leaf(value: Value) -> Term:
-    whole = value.exact.denominator == 1 and value.low == value.high and value.exact >= 0
-    return Term(value.exact, (value.high - value.low) / 2, (int(value.exact),) if whole else ())
+    if not value.is_exact:
+        return Term(value.exact, (value.high - value.low) / 2)
+    whole = value.exact.denominator == 1 and value.exact.numerator >= 0
+    return Term(value.exact, factors=(value.exact.numerator,) if whole else ())
 
 
 def _scaled(term: Term, by: Fraction) -> Term:

@@ -22,13 +22,13 @@ from tallystick.derivations.statements import (
     BRANCH,
     DRAWN,
     HUNDREDS,
-    MARGIN,
     SECTION,
     SUBTOTAL,
     TAKEN,
     Derivation,
     Side,
     Statement,
+    margin_of,
 )
 
 MOST_BEGUN = 12  # characters of a label that must begin a line
@@ -253,7 +253,7 @@ class Implied:
         )
         computed = sum(self.so_far.at(place).expression is not None for place in found)
         rows = {self.derivation.statements[place].line for place in found}
-        margins = {_margin(lines[row - 1]) for row in rows}
+        margins = {margin_of(lines[row - 1]) for row in rows}
         even = len(rows) == len(found) and (table or len(margins) == 1)  # no sub-items of an addend, no second column
         sure = computed > 1 or _are_all(lines[row - 1] for row in rows)
         sure = sure or ends_alike(claim.stated, self.so_far.sum(found).exact)
@@ -355,11 +355,6 @@ def _are_all(rows: Iterable[str]) -> bool:
     shares = [_SHARE.search(row) for row in rows]
     whole = sum((Fraction(share[1].replace(",", ".")) for share in shares if share), Fraction(0))
     return None not in shares and abs(whole - 100) <= MOST_UNSHARED
-
-
-def _margin(line: str) -> int:
-    """Return the indentation of a line, comment signs included."""
-    return len(line) - len(line.lstrip(MARGIN))
 
 
 def is_only(statement: Statement) -> bool:

@@ -89,7 +89,11 @@ class References:
         """Mark small results of earlier lines as used by a sum: "128 + 32,768" of norms."""
         if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
             sizes = sizes_in(claim.expression)
-            small = {part.value for part in claim.expression.parts if isinstance(part, Number) and part not in sizes}
+            small = {
+                part.value
+                for part in claim.expression.parts
+                if isinstance(part, Number) and not (sizes and part in sizes)
+            }
             for value in (one for one in small if one < LEAST_REFERENCE):
                 places = self.small.get(value, [])
                 while places and self.so_far.at(places[-1]).used:
