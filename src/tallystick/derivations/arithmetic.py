@@ -192,10 +192,16 @@ def scaled(expression: Expression, by: int) -> Expression:
         return expression._replace(parts=tuple(scaled(part, by) for part in expression.parts))
     parts = list(expression.parts)
     decimal = next((place for place, part in enumerate(parts) if isinstance(part, Number) and part.is_decimal), None)
+    if decimal is None:  # "12 × (10.5 + 104)"
+        decimal = next((place for place, part in enumerate(parts) if _adds(part)), None)
     if decimal is not None:
         parts[decimal] = scaled(parts[decimal], by)
         return expression._replace(parts=tuple(parts))
     return Operation(("*",), (expression, Number(Fraction(by))))
+
+
+def _adds(expression: Expression) -> bool:
+    return isinstance(expression, Operation) and expression.symbols[0] in "+-"
 
 
 def ungrouped(expression: Expression) -> Expression:

@@ -51,7 +51,7 @@ _TOTAL_BEHIND = re.compile(
     r"(?!\s+(?:per|pro|par|por|each|for|of|in)\b)",
     re.IGNORECASE,
 )
-_CALLED = re.compile(r"\w[(（][^()（）]*$")
+_CALLED = re.compile(r"\w[(（](?:\s*\w+\s*=\s*[^,()=]+,)*\s*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 MOST_COUNTED = 999  # largest count at the end of a label
 LETTER = re.compile(r"[^\W\d]")
@@ -128,7 +128,7 @@ class Chains(Reading):
         pieces = without_settings(self._tokens(text))
         if "_" in text:
             pieces = with_sizes(pieces)
-        if "[" in text:
+        if "[" in text or "→" in text or "->" in text:
             pieces = with_shapes(pieces)
         cut = next((place for place, piece in enumerate(pieces) if piece.kind == "relation"), 0)
         start, end = factor_around(pieces, cut)

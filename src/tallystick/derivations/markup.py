@@ -113,7 +113,7 @@ _SILENT = frozenset(
 _CHARACTERS = str.maketrans({
     **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→", "（": "(", "）": ")", "＝": "=", "＋": "+", "％": "%",
     **{chr(letter): unicodedata.normalize("NFKC", chr(letter)) for letter in range(0x1D400, 0x1D800)},  # 𝑀 is M
-    **dict.fromkeys("≃≅∼≐", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
+    **dict.fromkeys("≃≅∼≐≒", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
     **dict.fromkeys("✓✔✅☑", ""), "μ": "µ", **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # invisible characters
 })  # fmt: skip
 _SCALED_OUTSIDE = re.compile(

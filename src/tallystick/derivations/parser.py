@@ -16,6 +16,7 @@ from tallystick.errors import BadInput
 
 MOST_TOKENS = 2000  # per side of an equation
 _BEGINS = JOINS - {"and", "with", "for", "each", "per"}  # words that begin a clause, and label no addend
+WIDE = 3  # blanks that end a column
 MOST_LOOKED_AT = 40  # tokens inside parentheses that only comment
 
 
@@ -249,6 +250,8 @@ class _Reader:
                 or self._is_kind()
                 or ("_" in token.text and self._is(self.position - 1, "number"))  # "8 kv_heads * 128 head_dim"
             )
+            if self.position and token.start - self.pieces[self.position - 1].end >= WIDE:
+                break  # the next column
             if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS:
                 words += 1
                 self.position += 1

@@ -56,9 +56,10 @@ _EACH = frozenset(
     ]
 )
 
+_ADDED = ("加上", "再加")  # what follows is added to what stands before
 _CONTINUED = re.compile(r"\d{3}")  # digits behind a comma and a blank
 
-_ARROWS = frozenset(["->", "=>", "-->", "→"])
+ARROWS = frozenset(["->", "=>", "-->", "→"])
 # Signs and names of functions, which have no value here: √128, sqrt(3072), log2(50257).
 _FUNCTIONS = frozenset(
     [
@@ -217,12 +218,13 @@ def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
 
 def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     """Return whether what precedes an expression may change its value."""
-    if start > 1 and pieces[start - 1].text in _ARROWS and pieces[start - 2].number is not None:
+    if start > 1 and pieces[start - 1].text in ARROWS and pieces[start - 2].number is not None:
         return True  # "128 -> 32 = 128 × 32"
     if start and (is_function(pieces[start - 1]) or pieces[start - 1].number is not None):
         return True  # "3 × 4 4 × 5 = 3 × 5" multiplies matrices
-    if start > 1 and pieces[start - 1].text.lower() in _EACH:
-        return True
+    added = (word in piece.text for piece in pieces[max(0, start - 2) : start] for word in _ADDED)
+    if (start > 1 and pieces[start - 1].text.lower() in _EACH) or any(added):
+        return True  # "10 GB, and with weights of 17.5 GB = 27.5 GB"
     before = start
     while before and pieces[before - 1].kind == "word" and start - before < MOST_WORDS:
         before -= 1

@@ -43,6 +43,7 @@ _OF_NUMBER = re.compile(
     r"(?:about|approx|circa|ca|rund|environ|约|約|总|計|共|per|each|layers?|blocks?|total|trainable|param|parâm|parám|weights|параметр|个|個|개|层|層|参数|參數|パラメータ|파라미터)",
     re.IGNORECASE,
 )
+_ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
@@ -163,6 +164,8 @@ class _Reader(Values):
     def _line(self, line: Line) -> None:
         """Read the equations of a line, its table row, or the number that it states."""
         before = len(self.statements)
+        if "~" in line.plain and len(_ROUGH.findall(line.plain)) > 1:
+            line = line._replace(plain=_ROUGH.sub(" ", line.plain))
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
             self._shown(line)
             self._row(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tallystick.derivations.phrases import computes, is_function
+from tallystick.derivations.phrases import ARROWS, computes, is_function
 from tallystick.derivations.tokens import Token
 
 _SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
@@ -58,11 +58,14 @@ def with_sizes(pieces: Sequence[Token]) -> list[Token]:
 
 
 def with_shapes(pieces: Sequence[Token]) -> list[Token]:
-    """Replace each shape that is multiplied by the product of its sizes.
+    """Replace each shape that is multiplied or added by the product of its sizes.
 
-    Example: "[32, 12, 2048, 64] × 2 bytes = 100 MB".
+    Examples: "[32, 12, 2048, 64] × 2 bytes = 100 MB", "Q(384 → 384) + K(384 → 128) = 197K".
     """
     found = list(pieces)
+    arrows = [place for place in range(2, len(found) - 2) if _is_matrix(found[place - 2 : place + 3])]
+    for place in arrows if len(arrows) > 1 else ():
+        found[place] = found[place]._replace(kind="operator", text="*")
     for place, piece in enumerate(found):
         if piece.text != "[":
             continue
@@ -74,3 +77,9 @@ def with_shapes(pieces: Sequence[Token]) -> list[Token]:
             sizes = [one if one.number is not None else one._replace(kind="operator", text="*") for one in inner]
             found[place : end + 1] = [piece._replace(text="("), *sizes, found[end]._replace(text=")")]
     return found
+
+
+def _is_matrix(pieces: Sequence[Token]) -> bool:
+    """Return whether some tokens are the two sizes of a matrix: "(384 → 128)"."""
+    kinds = [piece.kind for piece in pieces]
+    return pieces[2].text in ARROWS and (kinds[:2], kinds[3:]) == (["open", "number"], ["number", "close"])

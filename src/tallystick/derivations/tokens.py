@@ -30,7 +30,7 @@ _COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mr
 _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
-    r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBGКМ])(?!\w)|\s?(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
+    r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBGКМ])(?!\w)|\s{0,2}(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
     r"|\s{0,3}(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|milyon|milyar|juta|miliar|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
     r"|\s?(?P<myriad>[千百][万萬]|[천백]만|十[亿億]|십억|[万萬만亿億억兆조])"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
@@ -49,6 +49,7 @@ _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
 _MYRIADS = "万萬만亿億억兆조"  # in ascending order
 _OPERATORS = {"**": "^", "//": "/"}
 _IN_BYTES = re.compile(r"[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "4 B = 93.8 MB"
+_ALL_BYTES = re.compile(r"B\s*[=≈]\s*~?\d[\d.,]{3,}\s+(?:B|[Bb]ytes)\b")  # "2B = 327,680 B"
 _ARE_BYTES = re.compile(r"\s*B\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "8320 B ≈ 8 KB"
 _SCALE_BEHIND = re.compile(r"[KMGBT](?![\w(^])")  # "(1.77 + 0.59)M"
 _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
@@ -201,6 +202,8 @@ def _compound(one: Token, other: Token) -> Token | None:
 
 def _are_bytes(suffix: re.Match[str], number: Number, behind: str) -> bool:
     """Return whether B counts bytes: "8320 B ≈ 8 KB", or of a parameter: "× 4 B = 93.8 MB"."""
+    if suffix["scale"] == "B" and number.value <= MOST_WIDE:
+        return _ALL_BYTES.match(behind) is not None
     if suffix["spaced"] != "B":
         return False
     return bool(_ARE_BYTES.match(behind)) or (number.value <= MOST_WIDE and _IN_BYTES.search(behind) is not None)
@@ -209,7 +212,7 @@ def _are_bytes(suffix: re.Match[str], number: Number, behind: str) -> bool:
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:
     """Return whether the letter is a variable, or the unit of bytes: "548,090,880 B"."""
     variable = (suffix["scale"] or suffix["spaced"]) in known and not (suffix["scale"] and number.value >= LEAST_SCALED)
-    return variable or (suffix["spaced"] == "B" and number.value >= LEAST_BYTES)
+    return variable or ((suffix["spaced"] or suffix["scale"]) == "B" and number.value >= LEAST_BYTES)
 
 
 def _scale_of(suffix: re.Match[str]) -> Fraction:

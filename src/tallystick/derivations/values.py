@@ -19,6 +19,7 @@ from tallystick.derivations.tokens import Token
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_TOTAL = 100_000  # of a model in a row of several
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
+NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
@@ -29,6 +30,10 @@ _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
+# The size of a model in a table's first column: "d_inner (expanded)", "num_layers"
+_SIZE = re.compile(
+    r"(?P<name>d_\w+|n(?:um)?_\w+|[a-z_]+_(?:dim|size|len|length|heads|layers|experts|rank))(?=\s*(?:\(|$))"
+)
 _RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
 _PLUS = frozenset(["plus", "più", "más", "mais", "and", "und", "et", "плюс", "ещё", "加", "加上"])
 _WORD = re.compile(r"[^\W\d_]{3}")
@@ -160,7 +165,10 @@ class Values(Chains):
         place = cells.index(label) if label else 0
         if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
             wholes[place] = self._in_label(label, read) or self._ends_label(label, numbered)
-        if all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
+        size = _SIZE.match(label)
+        if size is not None and numbered == [side for side in wholes if side is not None] and len(numbered) == 1:
+            self._add(line, label, [Side(numbered[0])], name=size["name"])  # "| d_model | 1280 |"
+        elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
             self._add_row(line, label, cells, wholes)
 
     def _in_label(self, label: str, read: Sequence[Statement]) -> Expression | None:
@@ -204,7 +212,8 @@ class Values(Chains):
             return
         if products:
             self.how = products[0]
-        elif self.how in numbers and len(numbers) > 1:  # a product of one factor
+        elif self.how in numbers and len(numbers) > 1 and _are_near(wholes[self.how], wholes[numbers[-1]]):
+            # a product of one factor
             products = [self.how]
             numbers.remove(self.how)
         sides = {
@@ -239,6 +248,12 @@ class Values(Chains):
             return pieces[0].number  # "126,700,032 (~126.70M)"
         found = prefix(pieces, self.known)
         return found[0] if found and found[1] == len(pieces) else None
+
+
+def _are_near(one: Expression | None, other: Expression | None) -> bool:
+    if not (isinstance(one, Number) and isinstance(other, Number)):
+        return False
+    return abs(one.value - other.value) * NEAR_FACTOR <= other.value
 
 
 def _only_sizes(statement: Statement) -> bool:

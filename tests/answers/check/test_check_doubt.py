@@ -27,6 +27,21 @@ RIGHT = [
     "Both: 2,049 + 1,409,286,144 = 1,409,288,193 bytes ≈ 1.31 GB",  # cut, of 2^30
     "Experts (4):      4 × 12.3M     1.57B\nRouter:  8K   262K",  # of one layer, of 32
     "total ≈ 6.77 M\ntotal ≈ 9.93 M",  # of the next model
+    "Words: 30522 × 768 ≈ 23.4M + positions 512 × 768 + segments 2 × 768 ≈ 0.4M",  # of the last two
+    "| `k_proj` (+bias) | 896 × 128 | 114,816 |",
+    "d_model = 768\nd_ff = 2048 = 2.67 × d_model",
+    "2 × 151,936 × 2048 × 4\u202fB = 2,489,319,424B",
+    "Active: 65.5 + 12×(10.5 + 104) + 65.5 = 1,503M",  # 104 is rounded too
+    "| > 8 cards | TP=8 + PP=2+ | within a node |",
+    "Total       ~860 GB+        ~160 GB         ~46 GB",
+    "Product: 512³ FLOPs ≈ 268M FLOPs",  # of 134M multiplications, each with an addition
+    "n = 8192\nd = 64\nBytes = 3n² + 4nd ≈ 3n²",
+    "bytes/token = 2 × 80 × 8 × 128 × 2B = 327,680 B",
+    "MLP: 2×(320→896) + (896→320) = 2×286K + 286K ≈ 860K",  # each is cut
+    "Card: 10GB，加上权重 17.5GB = 27.5GB",
+    "| Ecosystem | 4M developers | 1M developers |",
+    "P_a = 2 × 100 × 768 = 153,600\nP_b = 3 × 768 × 768 = 1,769,472\nP_c = D = 768\n\n"
+    "P_total = P_a + P_b + P_c = 1,923,840",  # one of them is no number of a line
     "Patches: num_patches = grid_size[2] * grid_size[5] = 196",  # items of code, no sizes
 ]
 WRONG = [
@@ -40,6 +55,8 @@ WRONG = [
     ("Bloco: 3·2,6·4096² = 150,9M", 130_862_284.8),
     ("Pair: 64 × (5 + 7) M = 786M", 768_000_000),
     ("MLP: (768 × 3072 + 3072) + (3072 × 768 + 768) = 4,722,432 + 2,360,064 = ~7.1M", 2_362_368),
+    ("Attention: Q(384→384) + K(384→128) + V(384→128) + O(384→384) ≈ 295K × 10 = 2.95M", 393_216),
+    ("| d_inner (expanded) | 2560 |\n| d_state | 16 |\n\nIn: (d_inner + d_state) × 5000 = 11.88M", 12_880_000),
     ("Active: 4B + 32B + attention ≈ 12B", 36_000_000_000),
     ("- ≈ 4B + 32B + attention ≈ 12B active", 36_000_000_000),
 ]
@@ -62,6 +79,11 @@ def test_sizes_of_an_example_are_no_slip_where_the_models_own_follow():
 def test_a_variable_has_its_exact_value_and_not_what_it_is_about():
     text = "d = 768\nlayer = 12 × d² + 4 × d\n      ≈ 12 × d²\nall = 16 × layer = 16 × (12 × d² + 4 × d)\n"
     assert all(equation.correct for equation in tallystick.check(text).equations)
+
+
+def test_a_size_in_a_headings_parentheses_holds_below_it():
+    text = "#### One layer (以 d_model=512, num_heads=8 为例)\n\nW: 512 × 512 = 262,144\nMLP (inner = 4 × d_model = 2048):\n"
+    assert all(equation.correct for equation in tallystick.check(text, against="gpt2").equations)
 
 
 @pytest.mark.parametrize(("total", "wrong"), [("46.7B", 0), ("46.9B", 1)])

@@ -182,3 +182,45 @@ def test_a_subtotal_is_the_sum_of_the_lines_of_its_block(subtotal, should_be):
 def test_a_formula_in_the_models_own_sizes_far_from_its_number(number, should_be):
     text = f"| Part | Formula | Llama (d=4096, L=32) |\n|---|---|---|\n| FFN (per layer) | $2 \\times d \\times d_{{ff}} + d \\times d_{{ff}}$ | {number} |\n"
     assert slips(text, "llama-7b") == ([] if should_be is None else [(3, should_be)])
+
+
+TREE = """\
+├── Patches: 768 × 768 = 590K
+├── Positions: 1024 × 768 = 786K
+├── 12 layers:
+│   ├── Attention (per layer):
+│   │   ├── Q: 768 × 768 = 590K
+│   │   └── Subtotal: 2.36M × 12 = 28.3M
+│   └── MLP (per layer):
+│       ├── Up: 768 × 3072 = 2.36M
+│       ├── Down: 3072 × 768 = 2.36M
+│       └── Subtotal: 4.72M × 12 = 56.6M
+└── Head: 768 × 768 = 590K
+
+Encoder total: {total}
+"""
+LIST = """\
+#   - Embeddings: 151936 × 1024 = 155.6M
+#   - Attention per layer: Q(1M) + K(0.5M) + V(0.5M) + O(1M) = 3M
+#   - FFN per layer: 3 × 1024 × 3072 = 9.4M
+#   - 28 layers × 12.4M = 347M
+#   - Output layer: 1024 × 151936 = 155.6M
+#   - Total: {total}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "total", "should_be"),
+    [
+        (TREE, "~93M", 86_866_000),
+        (TREE, "~87M", None),
+        (TREE, "~93M with norms", None),  # which are not listed
+        (TREE, "~88M", None),  # norms and biases may make it
+        (LIST, "~621M", 658_200_000),
+        (LIST, "~658M", None),
+    ],
+)
+def test_a_rounded_total_is_the_sum_of_the_list_above_it(text, total, should_be):
+    found = [one for one in slips(text.format(total=total)) if one[1] == should_be]
+    assert len(found) == (should_be is not None)
+    assert should_be is not None or slips(text.format(total=total)) == []

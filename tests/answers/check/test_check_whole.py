@@ -337,6 +337,22 @@ TOTALS = {
     "thousands by blanks and decimals by commas": (
         "| q | 3072 × 3072 | 9 437 184 |\n\n* **Totale ≈ 9,054 G parametri**, di cui 0,7 M di router\n", None, 3, 9_054_000_000,
     ),
+    "a total with a formula of names": (
+        "P_{embed} = 256000 × 18432 = 4.7 × 10^9\n\nP_{rest} = 331.6 × 10^9\n\n**Total parameters:**\n\n"
+        "P_{total} = P_{embed} + P_{rest} = 336.3 × 10^9\n",
+        None, 7, 336_300_000_000,
+    ),
+    "a total of totals": (
+        "├── Patches: 700 × 1000 = 700K\n└── Blocks: 93 × 1000 × 1000 = 93M\n\nTower total: ~94M\n\n"
+        "├── Words: 47 × 1000 × 1000 = 47M\n└── Layers: 313 × 1000 × 1000 = 313M\n\nLanguage model total: ~360M\n\n"
+        "| Part | Parameters |\n|---|---|\n| Tower | 94M |\n| Language model | 360M |\n| **Total** | **~454M** |\n",
+        None, 15, 454_000_000,
+    ),
+    "a total whose words speak of memory": (
+        "- Words: 32000 × 768 = 24.6M\n- Layers: 8 × 23.5M = 188M\n- Total: ~213M params (leaving room for memory)\n",
+        None, 3, 213_000_000,
+    ),
+    "a Japanese sign for about": ("これらを合計すると：\n135M + 368M + 0.2M ≒ 503M\n", None, 2, 503_000_000),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 

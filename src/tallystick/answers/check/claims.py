@@ -28,6 +28,7 @@ _PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参
 
 _UNREAD = exactly(0)
 _RATIO = re.compile(r"\btotal\s*/\s*\w+|\w+\s*/\s*total\b", re.IGNORECASE)  # "total/active = 9.1"
+_P_TOTAL = re.compile(r"\W*[A-Za-z]_?total\W*", re.IGNORECASE)  # P_{total}, N_total
 _N = re.compile(r"N(?:_(?:\d+(?:_\d+)?[BM]|total|params|model))?", re.IGNORECASE)  # also N_{3B}
 LEAST_N = 1_000_000  # a smaller N is the number of layers or of tokens
 LEAST_COUNT = 100_000  # a smaller number may be a size
@@ -111,7 +112,8 @@ def _names_total(words: str) -> bool:
     behind = words.rpartition(":")[2]
     if len(behind.split()) > MOST_BEHIND and not re.search(r"[-+*/=]", behind):
         words = behind  # "Total: of these the matrix of the layer (64 × 10" is of the matrix
-    return TOTAL.search(_RATIO.sub("", words)) is not None
+    words = _RATIO.sub("", words)
+    return TOTAL.search(words) is not None or _P_TOTAL.fullmatch(words) is not None
 
 
 def _is_large(statement: Statement) -> bool:
@@ -135,6 +137,8 @@ def is_in_bytes(statement: Statement) -> bool:
 
     If its heading is about them, so is the statement, unless one of the two names parameters.
     """
+    if len(statement.sides) == 1 and statement.sides[0].unit == "parameters":
+        return False  # "~213M params (leaving room for memory)"
     return _is_in_bytes(statement.section, statement.heading, statement.label, statement.clause)
 
 

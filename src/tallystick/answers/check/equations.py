@@ -23,7 +23,7 @@ from tallystick.answers.check.claims import (
 )
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.earlier.branches import closed, depth_of
-from tallystick.answers.check.earlier.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only
+from tallystick.answers.check.earlier.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only, is_partly_read
 from tallystick.answers.check.earlier.multiples import Multiples, times_before
 from tallystick.answers.check.earlier.references import References
 from tallystick.answers.check.earlier.said import said
@@ -116,7 +116,7 @@ class Judge:
 
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
         asides = self.readings.asides(sides)
-        pairs = [(left, right, self.readings.agree(left, right, asides=asides)) for left, right in pairwise(sides)]
+        pairs = [self._pair(left, right, asides) for left, right in pairwise(sides)]
         cut = None
         for number, (left, right, agree) in reversed(list(enumerate(pairs))):
             if not agree and (why := self.doubts.why(statement, left, right, asides)):
@@ -151,6 +151,11 @@ class Judge:
         if place and not (pairs or is_total(statement)) and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
+
+    def _pair(self, left: Side, right: Side, asides: bool) -> tuple[Side, Side, bool]:
+        """Return two neighbouring sides as they are compared, and whether they agree."""
+        agree = self.readings.agree(left, right, asides=asides)
+        return left, right if agree else self.readings.meant_by(left, right, asides=asides), agree
 
     def _links(
         self, statement: Statement, claim: Claim, sides: Sides, pairs: list[tuple[Side, Side, bool]], *, asides: bool
@@ -193,6 +198,7 @@ class Judge:
             self._implied_product(times, statement, claim)
         elif claim.expression is None and self.so_far.place:
             judged = judged and is_total(statement) and begins_line(statement) and is_only(statement)
+            judged = judged and not is_partly_read(statement)
             if judged or claim.stated >= LEAST_REFERENCE:
                 self._implied_sum(statement, claim, judged=judged)
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
+from tallystick.answers.check.chain.forms import (
+    below,
+    in_unit,
+    is_sum_of_decimals,
+    may_lack,
+    product,
+    with_bias,
+    without_first,
+)
 from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip, is_typed_for
 from tallystick.answers.check.chain.rounding import LITTLE, SCALED, continues, is_cut
 from tallystick.answers.check.chain.sides import (
@@ -19,7 +29,7 @@ from tallystick.answers.check.chain.sides import (
     numbers_in,
     symbolic,
 )
-from tallystick.answers.check.chain.unlike import BILLION, MEASURED, unlike
+from tallystick.answers.check.chain.unlike import unlike
 from tallystick.answers.check.claims import Claim
 from tallystick.derivations.arithmetic import (
     Expression,
@@ -39,6 +49,9 @@ LEAST_SLIP = 1000  # a shorter number is another one but for a digit by chance, 
 LEAST_SUM_SLIP = 100  # the same of a sum: "14 + 84 + 28 = 726 GB"
 ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
 
+_BIAS = re.compile(
+    r"(?:\+|\b(?:and|with|incl\w*|mit|avec|con|com))\s*bias|\u542b\u504f\u7f6e|\bbias included", re.IGNORECASE
+)
 FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
@@ -96,7 +109,7 @@ class Readings:
         if isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE:
             for scale in SCALED:
                 lacking = (
-                    scaled(one.expression, scale) if _may_lack(one.expression) else one.expression for one in sides
+                    scaled(one.expression, scale) if may_lack(one.expression) else one.expression for one in sides
                 )
                 in_units.append([_with(one, expression) for one, expression in zip(sides, lacking, strict=True)])
         others += in_units
@@ -108,18 +121,20 @@ class Readings:
         if isinstance(last, Number) and last.rounded and last.unit <= PERCENT:  # "(3.04 - 2.91) / 3.04 × 100 = 4.3%"
             others.append([*sides[:-1], _with(sides[-1], Number(last.value / PERCENT, last.unit / PERCENT))])
         if isinstance(last, Number) and last.rounded:
-            others += [[_with(side, _in_unit(side, unit)) for side in sides] for unit in _UNITS]
+            others += [[_with(side, in_unit(side, unit)) for side in sides] for unit in _UNITS]
         unnamed = [self._unnamed(side.expression) for side in sides]
         if any(one is not side.expression for one, side in zip(unnamed, sides, strict=True)):
             others.append([_with(side, one) for one, side in zip(unnamed, sides, strict=True)])
         if any(isinstance(side.expression, Operation) and "/" in side.expression.symbols for side in sides):
-            others.append([_with(side, _below(side.expression)) for side in sides])
+            others.append([_with(side, below(side.expression)) for side in sides])
+        if _BIAS.search(statement.label):
+            others += [[_with(sides[0], both), *sides[1:]] for both in with_bias(sides[0].expression)]
         others.append(self._shifted(sides))
         others = [one for one in others if _differ(one, sides)]
         found = next((one for one in others if not self.wrong(one)), None)
         # "48 × 40.96 + 2 × 80.41 = 2.12B" is in millions, and cut.
         near = (one for one in (sides, *others) if self._nearly(one))
-        added = in_units if _is_sum_of_decimals(sides[0].expression) else ()
+        added = in_units if is_sum_of_decimals(sides[0].expression) else ()
         summed = (one for one in added if self._nearly(one, within=NEAR_SUM))
         typed = (one for one in others if self._is_typed(one))
         return found or next(near, None) or next(summed, None) or next(typed, sides)
@@ -146,7 +161,7 @@ class Readings:
             and isinstance(before, Number)
             and (self.stated[part.name].exact == before.value or (len(part.name) > LONG and part.name.isalpha()))
         }
-        return _product(tuple(part for place, part in enumerate(parts) if place not in named)) if named else side
+        return product(tuple(part for place, part in enumerate(parts) if place not in named)) if named else side
 
     def _nearly(self, sides: Sides, within: Fraction = LITTLE) -> bool:
         """Return whether neighbouring sides differ by little, or not at all."""
@@ -219,7 +234,7 @@ class Readings:
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
         if first.meets(second):
             return True
-        if is_cut(one, other, first, second) or continues(left, right):
+        if is_cut(one, other, first, second) or continues(left, right) or self._agree_by_parts(one, other, asides):
             return True
         factor = first_factor(right)
         if factor is not right:  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
@@ -233,7 +248,30 @@ class Readings:
         # "a + b = c + d = e" with c = a + b and e = c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
         last = alone(ends, loose=loose) or self.value(ends, asides)
         start = alone(begins, loose=loose) or self.value(begins, asides)
-        return last.meets(start) or first.meets(start) or last.meets(second)
+        if last.meets(start) or first.meets(start) or last.meets(second):
+            return True
+        rest = without_first(left)  # "a × b = c + d + e = f" with f = d + e
+        return rest is not None and self.value(rest, asides, loose=loose).meets(second)
+
+    def _agree_by_parts(self, one: Side, other: Side, asides: bool) -> bool:
+        """Return whether two sums or products have equal parts, perhaps cut: 768 × 256 = 196K."""
+        left, right = one.expression, other.expression
+        if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
+            return False
+        parts = zip(left.parts, right.parts, strict=True)
+        return all(self._agree(Side(mine), Side(its, other.loose), asides=asides) for mine, its in parts)
+
+    def meant_by(self, left: Side, right: Side, *, asides: bool) -> Side:
+        """Return the first factor of a product that goes on from what it should be, or the side.
+
+        Example: "384 × 384 + 384 × 128 ≈ 195K × 10 = 1.95M" has 195K for the sum.
+        """
+        factor = first_factor(right.expression)
+        number = factor if isinstance(factor, Number) and factor.rounded and factor is not right.expression else None
+        if number is None or isinstance(left.expression, Number):
+            return right
+        near = self.are_near(left, Side(number), asides=asides, within=NEAR_SUM)
+        return right._replace(expression=number) if near else right
 
     def _is_parallel(self, left: Expression, right: Expression, asides: bool) -> bool:
         """Return whether a sum has the result of each addend of another, but for its first.
@@ -263,6 +301,9 @@ class Readings:
     def _rounds(self, left: Side, right: Side, asides: bool) -> str:
         """Return why a number may be right after all: the decimals before it are rounded."""
         sides = (left.expression, right.expression)
+        if isinstance(sides[0], Number) and isinstance(sides[1], Operation):
+            left, right = right, left  # "d_ff = 2048 = 2.67 × d_model"
+            sides = sides[::-1]
         if isinstance(sides[0], Number) or not any(one.is_decimal for side in sides for one in numbers_in(side)):
             return ""
         one, other = (self.value(side.expression, asides).exact for side in (left, right))
@@ -285,8 +326,10 @@ class Readings:
                 return ""
             return "has words or a function among its numbers"
         one, other = (self.value(side.expression, asides).exact for side in (left, right))
-        if right.loose and symbolic(right.expression) and abs(one - other) <= LITTLE * abs(one):
-            return ABOUT_RIGHT  # "4 × n² + n ≈ 4 × n²"
+        if right.loose and symbolic(right.expression):
+            parts = left.expression.parts if isinstance(left.expression, Operation) else ()
+            if abs(one - other) <= LITTLE * abs(one) or right.expression in parts:
+                return ABOUT_RIGHT  # "4 × n² + n ≈ 4 × n²"
         low, high = sorted((abs(one), abs(other)))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         ratio = high / low if low else 0
@@ -319,50 +362,3 @@ def _differ(one: Sides, other: Sides) -> bool:
 
 def _with(side: Side, expression: Expression) -> Side:
     return side._replace(expression=expression)
-
-
-def _in_unit(side: Side, unit: int) -> Expression:
-    """Return a number in its unit: 14 for "2 × 7 × 2^30 / 2^30 = 14 GiB", 48 for "48 B"."""
-    number = side.expression
-    if isinstance(number, Operation) and number.symbols[-1] == "/":  # "8,508,230,400 / 1024 KB"
-        return number._replace(parts=(*number.parts[:-1], _in_unit(_with(side, number.parts[-1]), unit)))
-    if not isinstance(number, Number) or not number.rounded or (side.unit not in MEASURED and unit != BILLION):
-        return number
-    return Number(number.value / unit, number.unit / unit)
-
-
-def _below(side: Expression) -> Expression:
-    """Return a product with all factors after a slash below it: "16 × 20 / 2 × 2 = 80"."""
-    if not (isinstance(side, Operation) and "/" in side.symbols and "*" in side.symbols):
-        return side
-    cut = side.symbols.index("/") + 1
-    above, below = side.parts[:cut], side.parts[cut:]
-    parts = (_product(part) for part in (above, below))
-    return Operation(("/",), tuple(parts))
-
-
-def _product(parts: tuple[Expression, ...]) -> Expression:
-    return Operation(("*",) * (len(parts) - 1), parts) if len(parts) > 1 else parts[0]
-
-
-def _may_lack(side: Expression) -> bool:
-    """Return whether a side may omit a unit: a sum, or a product with decimals.
-
-    12 × 768 × 12 cannot be a number of millions.
-    """
-    if not isinstance(side, Operation):
-        return False
-    return side.symbols[0] in "+-" or any(number.is_decimal for number in numbers_in(side))
-
-
-def _is_sum_of_decimals(side: Expression) -> bool:
-    """Return whether a side adds numbers that omit their unit, as decimals show: "38.6 + 106".
-
-    A count may multiply the sum.
-    """
-    if isinstance(side, Operation) and side.symbols == ("*",) and isinstance(side.parts[0], Number):
-        return _is_sum_of_decimals(side.parts[1])
-    if not (isinstance(side, Operation) and set(side.symbols) == {"+"}):
-        return False
-    numbers = [part for part in side.parts if isinstance(part, Number) and not part.rounded]
-    return len(numbers) == len(side.parts) and any(part.is_decimal for part in numbers)

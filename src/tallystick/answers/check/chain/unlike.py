@@ -55,7 +55,9 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
     why = _small(one, other, *values) or _converted(left, right, *values) or _binary(one, right, *values)
     if why:
         return why
-    if _lost_powers(one, values[1]):
+    if _fused(left, right, *values):
+        why = "is right if a multiplication with its addition is one operation, or two"
+    elif _lost_powers(one, values[1]):
         why = "is right if a superscript was lost"
     elif _divides_whole(one, values[1]):
         why = "is right if its quotients are whole numbers"
@@ -134,6 +136,14 @@ def _in_binary(number: Number, size: Fraction) -> Fraction:
     """
     power = max((one for one in range(MOST_PREFIXES + 1) if size >= 1000**one), default=0)
     return number.value * Fraction(1024, 1000) ** power
+
+
+def _fused(left: Side, right: Side, one: Fraction, other: Fraction) -> bool:
+    """Return whether the sides count operations, and one twice as many: "512³ FLOPs ≈ 268M"."""
+    if not {"operations", "multiplications"} & {left.unit, right.unit}:
+        return False
+    low, high = sorted((one, other))
+    return abs(high - 2 * low) <= _LIKE * high
 
 
 def _divides_whole(left: Expression, meant: Fraction) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -12,23 +12,19 @@ from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike, is_mi
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
-from tallystick.answers.check.earlier.addends import MOST_SUMMED, Addends
+from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.earlier.columns import Columns
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
 from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import (
-    BRANCH,
-    DRAWN,
-    HUNDREDS,
-    SECTION,
     SUBTOTAL,
     TAKEN,
     Derivation,
     Side,
     Statement,
-    margin_of,
 )
 
 MOST_BEGUN = 12  # characters of a label that must begin a line
@@ -38,6 +34,7 @@ LONGEST_RUN = 12  # parts of one addend listed below it
 MOST_APART = 6  # lines from one addend to the next above a drawn line
 LEAST_ADDENDS = 3
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
+MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
 LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
@@ -45,6 +42,7 @@ NEAR = 2  # a total off by more than this factor is not meant as that sum
 MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
 
 _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
+_NAMED_SUM = re.compile(r"[=≈][^=≈\d]*[^\W\d][^=≈\d+]*\+[^=≈\d]*[=≈]")
 _LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
 
 
@@ -71,6 +69,7 @@ class Implied:
         self.derivation = derivation
         self.so_far = so_far
         self.quantities = quantities
+        self.columns = Columns(derivation, so_far)
 
     def sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         """Return the lines above that a lone number adds, or None if it is not their sum.
@@ -103,11 +102,12 @@ class Implied:
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
-        if judged and not (fits or wrong or rounds) and (column := self._column(statement, claim)):
+        if judged and not (fits or wrong or rounds) and (column := self.columns.of(statement, claim)):
             above, sums = column, self.so_far.sum(column)
             fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
-            return self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
+            found = self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
+            return found or (self._of_the_list(statement, claim) if judged and not known else None)
         return Sum(tuple(above), sums, fits)
 
     def part_of(self, statement: Statement, claim: Claim) -> Fraction | None:
@@ -121,7 +121,7 @@ class Implied:
             return None
         same = self.derivation.statements[place].sides[-1].unit in ("", statement.sides[0].unit)
         less = claim.written.high < before.written.low < NEAR_SUM * claim.written.high
-        return before.stated if same and less else None
+        return before.stated if same and less and claim.stated >= LEAST_PAIR else None  # not of "TP=8 + PP=2"
 
     def _rounds_model(self, claim: Claim) -> bool:
         """Return whether a number rounds the model's total: "~6.7B" of 6,738,415,616."""
@@ -224,41 +224,6 @@ class Implied:
                 break
         return None
 
-    def _column(self, statement: Statement, claim: Claim) -> list[int]:
-        """Return the addends above a drawn line, or the rows of the statement's table.
-
-        The list is empty if one of their numbers was not read.
-        """
-        lines = self.derivation.lines
-        table = "|" in statement.plain
-        above = [line for line in lines[max(0, statement.line - MOST_APART) : statement.line - 1] if line.strip()]
-        if not (table or (len(above) > 1 and DRAWN.fullmatch(above[-1]) and re.search(r"\d", above[-2]))):
-            return []
-        free = frozenset(self.so_far.free())
-        found: list[int] = []
-        read: set[int] = set()
-        first = statement.line
-        for place in range(self.so_far.place - 1, max(-1, self.so_far.place - 1 - MOST_SUMMED), -1):
-            one = self.derivation.statements[place]
-            apart = first - one.last > MOST_APART or any(map(SECTION.match, lines[one.last : first - 1]))
-            if apart or (table and "|" not in one.plain):
-                break
-            first = one.line
-            read.update(range(first, one.last + 1))
-            if place in free and "one" not in tags_of(one.label) and not BRANCH.match(one.text):
-                found.append(place)
-        missed = any(
-            TAKEN.search(lines[number - 1]) or (number not in read and HUNDREDS.search(lines[number - 1]))
-            for number in range(first, statement.line)
-        )
-        computed = sum(self.so_far.at(place).expression is not None for place in found)
-        rows = {self.derivation.statements[place].line for place in found}
-        margins = {margin_of(lines[row - 1]) for row in rows}
-        even = len(rows) == len(found) and (table or len(margins) == 1)  # no sub-items of an addend, no second column
-        sure = computed > 1 or _are_all(lines[row - 1] for row in rows)
-        sure = sure or ends_alike(claim.stated, self.so_far.sum(found).exact)
-        return found[::-1] if even and len(found) >= LEAST_ADDENDS and sure and not missed else []
-
     def _is_off(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is near a sum, but further away than rounding explains."""
         sums = self.so_far.sum(places)
@@ -266,6 +231,16 @@ class Implied:
         away = abs(sums.exact - claim.stated)
         off = spread < away and (away <= claim.stated / NEAR_SUM or ends_alike(claim.stated, sums.exact))
         return off and not self._leaves_out(places, claim) and not self._goes_on_right(places, claim)
+
+    def _of_the_list(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return the items of the list above a total that is off by more than lists leave out."""
+        items = self.columns.items(statement)
+        sums = self.so_far.sum(items)
+        if not items or abs(sums.exact - claim.stated) <= MOST_UNLISTED * claim.stated:
+            return None
+        typed = isinstance(claim.side, Number) and is_typed_for(claim.side, sums.exact)
+        off = self._is_off(items, claim) or (typed and not self._leaves_out(items, claim))
+        return Sum(tuple(items), sums, fits=False) if off else None
 
     def _goes_on_right(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is the sum of the right numbers, of which a line misstates one.
@@ -326,6 +301,8 @@ class Implied:
             return self._block(statement)
         if judged and not about:
             free = self.so_far.free()[::-1]
+            own = [place for place in free if self.derivation.statements[place].section == statement.section]
+            free = own if len(own) > 1 else free
             rows = [place for place in free if self._lists([place])] if "|" in statement.plain else free
             return rows if len(rows) > 2 else free  # a table's total sums its own rows
         if "one" not in about or about - KINDS:
@@ -350,13 +327,6 @@ def _is_far(stated: Value, parameters: int) -> bool:
     return away > 0 and abs(stated.exact - parameters) > LEAST_OFF * parameters
 
 
-def _are_all(rows: Iterable[str]) -> bool:
-    """Return whether the shares in some rows add up to 100%, so that none is missing."""
-    shares = [_SHARE.search(row) for row in rows]
-    whole = sum((Fraction(share[1].replace(",", ".")) for share in shares if share), Fraction(0))
-    return None not in shares and abs(whole - 100) <= MOST_UNSHARED
-
-
 def is_only(statement: Statement) -> bool:
     """Return whether a line states one large number.
 
@@ -368,3 +338,8 @@ def is_only(statement: Statement) -> bool:
 def begins_line(statement: Statement) -> bool:
     """Return whether the label begins its line, as in a list or table, not mid-sentence."""
     return statement.plain.lstrip("|#*+-• ").startswith(statement.label[:MOST_BEGUN])
+
+
+def is_partly_read(statement: Statement) -> bool:
+    """Return whether a number has a formula that was not read: "P_total = P_a + P_b = 12,288"."""
+    return len(statement.sides) == 1 and _NAMED_SUM.search(statement.plain) is not None

@@ -13,6 +13,8 @@ from tallystick.answers.check.terms import Term, sizes_in, total
 from tallystick.derivations.arithmetic import Name, Number, Operation, Value, exactly
 from tallystick.derivations.statements import Derivation, Statement
 
+MOST_VAGUE = 100  # a number whose last digit is more than 1/100 of it is a sum by chance
+
 
 class References:
     """The numbers of the statements so far, and where each of them stands."""
@@ -77,13 +79,31 @@ class References:
         lines = map(self.so_far.at, reversed(self.by_value.get(node.value, [])))
         one = next((line for line in lines if line.term is not None and line.right), None)
         if one is None or one.term is None:
-            return None
+            return self._summed(node)
         away = node.value - one.term.value
         parts = one.term.parts
         if away and parts:
             parts = (*parts, Term(away, labels=one.term.labels[:1], line=one.term.line, rest=True))
         spread = abs(away) + one.term.spread or node.unit / 2
         return one.term._replace(value=node.value, spread=spread, factors=(), parts=parts)
+
+    def _summed(self, node: Number) -> Term | None:
+        """Return a rounded number as the sum of the last lines, if it is that: "28 × 12.4M"."""
+        if node.unit * MOST_VAGUE > node.value:
+            return None
+        stated = Value(node.value, node.value - node.unit / 2, node.value + node.unit / 2)
+        above = self.so_far.summed(stated)
+        if not above:
+            return None
+        self.so_far.use(*above)
+        terms = total(self.so_far.terms(above))
+        away = node.value - terms.value
+        parts = (
+            (*terms.parts, Term(away, line=self.derivation.statements[above[-1]].line, rest=True))
+            if away
+            else terms.parts
+        )
+        return terms._replace(value=node.value, spread=max(terms.spread, node.unit / 2), factors=(), parts=parts)
 
     def use_small(self, claim: Claim) -> None:
         """Mark small results of earlier lines as used by a sum: "128 + 32,768" of norms."""

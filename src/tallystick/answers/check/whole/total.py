@@ -10,6 +10,7 @@ from math import log2
 from typing import NamedTuple
 
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, symbolic
+from tallystick.answers.check.chain.unlike import TEN
 from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
 from tallystick.answers.check.earlier.implied import begins_line
@@ -85,7 +86,8 @@ def whole(judge: Judge) -> Whole:
         if not any(map(_is_stated, found.values())):
             return Whole(None)  # only formulas
         if len(several := _in_columns(judge, named) or _apart(judge, named or sorted(found))) > 1:
-            return Whole(None, several)
+            grand = _grand(judge, named, several)
+            return Whole(None, several) if grand is None else Whole(grand)
         # A total in a list or table is the text's own; one amid a sentence may be another model's.
         return Whole(max(named or found, key=lambda place: (_is_item(statements[place]), found[place].meant, place)))
     total = judge.quantities.total
@@ -118,6 +120,16 @@ def _in_columns(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
     lines = judge.derivation.statements
     apart = (pair for pair in pairs if lines[pair[0]].line == lines[pair[1]].line and "|" in lines[pair[0]].plain)
     return next((pair for pair in apart if _ratio(*map(judge.so_far.at, pair)) >= UNLIKE), ())
+
+
+def _grand(judge: Judge, places: Sequence[int], several: Sequence[int]) -> int | None:
+    """Return the total that adds several others, as of the towers of a model, or None."""
+    parts = {judge.so_far.at(place).stated for place in several}
+    for place in reversed(places):
+        added = {one.stated for one in judge.claims if one is not None and place in one.users}
+        if parts <= added:
+            return place
+    return None
 
 
 def _apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
@@ -379,4 +391,8 @@ def _is_stated(claim: Claim) -> bool:
     A formula alone is not.
     """
     side = claim.side
-    return isinstance(side, Number) or (isinstance(side, Operation) and set(side.symbols) <= ASIDES)
+    if isinstance(side, Number):
+        return True
+    power = side.parts[-1] if isinstance(side, Operation) and side.symbols == ("*",) else None
+    scientific = isinstance(power, Operation) and power.symbols == ("^",) and power.parts[0] == TEN  # "341 × 10^9"
+    return scientific or (isinstance(side, Operation) and set(side.symbols) <= ASIDES)

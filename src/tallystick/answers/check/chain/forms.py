@@ -1,0 +1,71 @@
+"""Other expressions that a side may stand for: in another unit, with a bias, below a slash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tallystick.answers.check.chain.sides import numbers_in
+from tallystick.answers.check.chain.unlike import BILLION, MEASURED
+from tallystick.derivations.arithmetic import Expression, Number, Operation
+from tallystick.derivations.statements import Side
+
+
+def with_bias(matrix: Expression) -> Iterator[Expression]:
+    """Yield the sums of a matrix and its bias: 896 × 128 + 128 of "k_proj (+bias)"."""
+    if isinstance(matrix, Operation) and matrix.symbols == ("*",):
+        yield from (Operation(("+",), (matrix, size)) for size in reversed(matrix.parts))
+
+
+def without_first(left: Expression) -> Expression | None:
+    """Return a sum without a number that it goes on from, or None."""
+    if not (isinstance(left, Operation) and set(left.symbols) == {"+"} and len(left.parts) > 2):
+        return None
+    return left._replace(symbols=left.symbols[1:], parts=left.parts[1:]) if isinstance(left.parts[0], Number) else None
+
+
+def in_unit(side: Side, unit: int) -> Expression:
+    """Return a number in its unit: 14 for "2 × 7 × 2^30 / 2^30 = 14 GiB", 48 for "48 B"."""
+    number = side.expression
+    if isinstance(number, Operation) and number.symbols[-1] == "/":  # "8,508,230,400 / 1024 KB"
+        return number._replace(parts=(*number.parts[:-1], in_unit(side._replace(expression=number.parts[-1]), unit)))
+    if not isinstance(number, Number) or not number.rounded or (side.unit not in MEASURED and unit != BILLION):
+        return number
+    return Number(number.value / unit, number.unit / unit)
+
+
+def below(side: Expression) -> Expression:
+    """Return a product with all factors after a slash below it: "16 × 20 / 2 × 2 = 80"."""
+    if not (isinstance(side, Operation) and "/" in side.symbols and "*" in side.symbols):
+        return side
+    cut = side.symbols.index("/") + 1
+    above, below = side.parts[:cut], side.parts[cut:]
+    parts = (product(part) for part in (above, below))
+    return Operation(("/",), tuple(parts))
+
+
+def product(parts: tuple[Expression, ...]) -> Expression:
+    """Return the product of some parts, or the only one."""
+    return Operation(("*",) * (len(parts) - 1), parts) if len(parts) > 1 else parts[0]
+
+
+def may_lack(side: Expression) -> bool:
+    """Return whether a side may omit a unit: a sum, or a product with decimals.
+
+    12 × 768 × 12 cannot be a number of millions.
+    """
+    if not isinstance(side, Operation):
+        return False
+    return side.symbols[0] in "+-" or any(number.is_decimal for number in numbers_in(side))
+
+
+def is_sum_of_decimals(side: Expression) -> bool:
+    """Return whether a side adds numbers that omit their unit, as decimals show: "38.6 + 106".
+
+    A count may multiply the sum.
+    """
+    if isinstance(side, Operation) and side.symbols == ("*",) and isinstance(side.parts[0], Number):
+        return is_sum_of_decimals(side.parts[1])
+    if not (isinstance(side, Operation) and set(side.symbols) == {"+"}):
+        return False
+    numbers = [part for part in side.parts if isinstance(part, Number) and not part.rounded]
+    return len(numbers) == len(side.parts) and any(part.is_decimal for part in numbers)

@@ -1,0 +1,124 @@
+"""Find the addends of a total by the layout above it: a drawn line, a table or a list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+from tallystick.answers.check.chain.mistyped import ends_alike
+from tallystick.answers.check.claims import Claim, is_total
+from tallystick.answers.check.earlier.addends import MOST_SUMMED, Addends
+from tallystick.answers.check.labels import tags_of
+from tallystick.derivations.statements import (
+    BRANCH,
+    DRAWN,
+    HUNDREDS,
+    SECTION,
+    SUBTOTAL,
+    TAKEN,
+    Derivation,
+    Statement,
+    margin_of,
+)
+
+MOST_APART = 6  # lines from one addend to the next above a drawn line
+MOST_BETWEEN = 2  # lines from one item of a list to the next
+LEAST_ADDENDS = 3
+MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
+# "Total with all norms" counts more than the list does.
+_MORE = re.compile(
+    r"\b(?:incl\w*|with|plus|etc|others?|misc\w*|rest|active|trainable)\b|[+…]|\u7b49|\.\.\.", re.IGNORECASE
+)
+_SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
+
+
+class Columns:
+    """Finds the addends of a total by the layout of the text."""
+
+    def __init__(self, derivation: Derivation, so_far: Addends) -> None:
+        self.derivation = derivation
+        self.so_far = so_far
+
+    def of(self, statement: Statement, claim: Claim) -> list[int]:
+        """Return the addends above a drawn line, or the rows of the statement's table.
+
+        The list is empty if one of their numbers was not read.
+        """
+        lines = self.derivation.lines
+        table = "|" in statement.plain
+        above = [line for line in lines[max(0, statement.line - MOST_APART) : statement.line - 1] if line.strip()]
+        if not (table or (len(above) > 1 and DRAWN.fullmatch(above[-1]) and re.search(r"\d", above[-2]))):
+            return []
+        free = frozenset(self.so_far.free())
+        found: list[int] = []
+        read: set[int] = set()
+        first = statement.line
+        for place in range(self.so_far.place - 1, max(-1, self.so_far.place - 1 - MOST_SUMMED), -1):
+            one = self.derivation.statements[place]
+            apart = first - one.last > MOST_APART or any(map(SECTION.match, lines[one.last : first - 1]))
+            if apart or (table and "|" not in one.plain):
+                break
+            first = one.line
+            read.update(range(first, one.last + 1))
+            if place in free and "one" not in tags_of(one.label) and not BRANCH.match(one.text):
+                found.append(place)
+        missed = any(
+            TAKEN.search(lines[number - 1]) or (number not in read and HUNDREDS.search(lines[number - 1]))
+            for number in range(first, statement.line)
+        )
+        computed = sum(self.so_far.at(place).expression is not None for place in found)
+        rows = {self.derivation.statements[place].line for place in found}
+        margins = {margin_of(lines[row - 1]) for row in rows}
+        even = len(rows) == len(found) and (table or len(margins) == 1)  # no sub-items of an addend, no second column
+        sure = computed > 1 or _are_all(lines[row - 1] for row in rows)
+        sure = sure or ends_alike(claim.stated, self.so_far.sum(found).exact)
+        return found[::-1] if even and len(found) >= LEAST_ADDENDS and sure and not missed else []
+
+    def items(self, statement: Statement) -> list[int]:
+        """Return the items of the list above a total, or [] if these may not be all.
+
+        The numbers of one layer are no items, and no item stands under another one.
+        """
+        if _MORE.search(statement.plain):
+            return []
+        lines, free = self.derivation.lines, frozenset(self.so_far.free())
+        found, read, first = list[int](), set[int](), statement.line
+        margin = margin_of(lines[first - 1])
+        for place in range(self.so_far.place - 1, max(-1, self.so_far.place - 1 - MOST_SUMMED), -1):
+            one = self.derivation.statements[place]
+            between = lines[one.last : first - 1]
+            within = margin_of(lines[one.line - 1]) - margin
+            if len(between) > MOST_BETWEEN or any(map(SECTION.match, between)) or within < 0:
+                break
+            if is_total(one) and not within:
+                break
+            first = one.line
+            read.update(range(first, one.last + 1))
+            words = (one.label, *(() if SUBTOTAL.search(one.label) else one.items))
+            if place in free and not any("one" in tags_of(word) for word in words):
+                found.insert(0, place)
+        unread = (
+            line for number, line in enumerate(lines[first - 1 : statement.line - 1], first) if number not in read
+        )
+        computed = sum(self.so_far.at(place).expression is not None for place in found)
+        sure = len(found) >= LEAST_ADDENDS and computed > 1 and not any(map(HUNDREDS.search, unread))
+        taken = any(map(TAKEN.search, lines[first - 1 : statement.line]))
+        return found if sure and not taken and not self._are_nested(found) else []
+
+    def _are_nested(self, places: Sequence[int]) -> bool:
+        """Return whether one of some statements stands under another one, or next to it."""
+        lines = [self.derivation.statements[place].line for place in places]
+        for one, other in pairwise(lines):
+            margins = [margin_of(line) for line in self.derivation.lines[one - 1 : other] if line.strip()]
+            if one == other or min(margins[1:]) > margins[0]:
+                return True
+        return False
+
+
+def _are_all(rows: Iterable[str]) -> bool:
+    """Return whether the shares in some rows add up to 100%, so that none is missing."""
+    shares = [_SHARE.search(row) for row in rows]
+    whole = sum((Fraction(share[1].replace(",", ".")) for share in shares if share), Fraction(0))
+    return None not in shares and abs(whole - 100) <= MOST_UNSHARED
