@@ -224,3 +224,19 @@ def test_a_rounded_total_is_the_sum_of_the_list_above_it(text, total, should_be)
     found = [one for one in slips(text.format(total=total)) if one[1] == should_be]
     assert len(found) == (should_be is not None)
     assert should_be is not None or slips(text.format(total=total)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "should_be"),
+    [
+        ("Position embeddings : 386,432 (0.79M)", 786_432),
+        ("Position embeddings : 786,432 (0.79M)", None),
+        ("Token embedding: 33.6M", 38_597_376),
+        ("Token embedding: 38.6M", None),
+        ("Each layer: 7.1M", None),  # without biases
+        ("Attention of one layer: 2.46M", 2_362_368),
+        ("Attention of one layer: 2.37M", None),  # off by less than conventions are
+    ],
+)
+def test_a_number_that_its_label_names_in_the_model_has_a_digit_wrong(line, should_be):
+    assert slips(f"Sizes: 2 × 3 = 6\n{line}\n", "gpt2") == ([] if should_be is None else [(2, should_be)])

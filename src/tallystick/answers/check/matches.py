@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from tallystick.answers.check.chain.mistyped import is_typed_for
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, counts_no_parameters, counts_operations, is_total, is_whole, measures
@@ -13,7 +14,7 @@ from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity, tensor_in
 from tallystick.answers.check.terms import Term
-from tallystick.derivations.arithmetic import Value
+from tallystick.derivations.arithmetic import Number, Value
 from tallystick.derivations.statements import Statement
 
 _VARIABLES = re.compile(r"\b[^\W\d_]\b|\b\w+_\w+\b|\(.*?\)")  # names of sizes: vocab_size, V
@@ -62,11 +63,23 @@ class Matches:
     def mistyped(self, claim: Claim, statement: Statement) -> Quantity | None:
         """Return the quantity that a number without a formula states but for one digit."""
         matched = claim.match is not None and claim.match.parameters == claim.stated
-        if self.quantities is None or matched or measures(statement) or not is_whole(claim.side):
+        if self.quantities is None or matched or measures(statement) or counts_no_parameters(statement, claim.stated):
             return None
-        if counts_no_parameters(statement, claim.stated):
+        if is_whole(claim.side):
+            return self.quantities.mistyped(claim.stated, statement.labels, total=is_total(statement))
+        return self._misread(claim, statement)
+
+    def _misread(self, claim: Claim, statement: Statement) -> Quantity | None:
+        """Return what the label of a rounded number names, if it has that number but for a digit.
+
+        The model must have nothing of the number as it stands: 7.1M may be a layer without biases.
+        """
+        meant = self.quantities.meant(statement.label, claim.stated) if self.quantities else None
+        if meant is None or self.quantities is None or not isinstance(claim.side, Number):
             return None
-        return self.quantities.mistyped(claim.stated, statement.labels, total=is_total(statement))
+        off = abs(meant.parameters - claim.stated) > LITTLE * meant.parameters
+        typed = off and is_typed_for(claim.side, Fraction(meant.parameters))
+        return meant if typed and not self.quantities.within(claim.written) else None
 
     def misfit(self, claim: Claim, statement: Statement) -> str | None:
         """Return a sentence about what the label names, if the model has another number of it."""

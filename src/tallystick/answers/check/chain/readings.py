@@ -274,17 +274,16 @@ class Readings:
         return right._replace(expression=number) if near else right
 
     def _is_parallel(self, left: Expression, right: Expression, asides: bool) -> bool:
-        """Return whether a sum has the result of each addend of another, but for its first.
+        """Return whether a sum has the results of the addends of another, but for one of them.
 
         Example: "(2 × 3 + 3) + (3 × 2 + 2) = 17 + 8".
         """
         if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
             return False
-        later = zip(left.parts[1:], right.parts[1:], strict=True)
-        return set(left.symbols) == {"+"} and all(
-            isinstance(one, Operation) and self.value(one, asides).exact == self.value(other, asides).exact
-            for one, other in later
-        )
+        pairs = list(zip(left.parts, right.parts, strict=True))
+        equal = [self.value(one, asides).exact == self.value(other, asides).exact for one, other in pairs]
+        computed = all(isinstance(one, Operation) for one in left.parts[1:])
+        return set(left.symbols) == {"+"} and equal.count(False) == 1 and (len(pairs) > 2 or (computed and equal[1]))
 
     def _has_wrong_unit(self, left: Expression, right: Side, asides: bool) -> bool:
         """Return whether a product has a number's digits, but not its letter: "= 34M" for 34B."""

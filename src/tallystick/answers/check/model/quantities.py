@@ -25,6 +25,7 @@ from tallystick.core.tensor_names import template_of
 from tallystick.derivations.arithmetic import Value, exactly
 from tallystick.derivations.slips import is_one_slip
 
+LEAST_NAMED = 5  # the same of one whose label names nothing else
 LEAST_EXACT = 7  # digits of a lone number that is the model's but for one
 VAGUE = Fraction(1, 20)  # relative rounding above which a number, such as 7B, is too vague to match
 MODULES = frozenset({"attention", "mlp", "experts"})  # whose projections have names of their own
@@ -106,7 +107,7 @@ class Quantities:
         if number.high - number.low > VAGUE * abs(number.exact):
             return None
         named = [self._asked(tags) for label in labels if (tags := tags_of(label))]
-        within = self._within(number)
+        within = self.within(number)
         # "12 layers" under "Norms" are whole layers, if their number fits.
         for about in [*named[:1], *(tags for tags in named[1:] if tags - KINDS)]:
             found = [
@@ -133,7 +134,7 @@ class Quantities:
             total: whether the number is called a total.
         """
         written = str(number)
-        if len(written) < LEAST_EXACT:
+        if len(written) < LEAST_NAMED:
             return None
         about = self._asked(next((tags for label in labels if (tags := tags_of(label))), frozenset())) - KINDS
         alike = [size for size in self._numbers if is_one_slip(written, str(size))]
@@ -142,6 +143,7 @@ class Quantities:
             for size in alike
             for quantity in self._by_number[size]
             if (quantity.component & about if about else total and size == self.total)
+            if len(written) >= LEAST_EXACT or quantity.component == about
         ]
         return found[0] if found and len({one.parameters for one in found}) == 1 else None
 
@@ -149,7 +151,7 @@ class Quantities:
         """Return a label's tags in this model: W1 is the up projection of an MLP without a gate."""
         return tags if self._has_gate or "gate" not in tags else tags - {"gate"} | {"up"}
 
-    def _within(self, number: Value) -> list[Quantity]:
+    def within(self, number: Value) -> list[Quantity]:
         """Return the quantities within the bounds of a number, in the order of `all`."""
         first, last = bisect_left(self._numbers, ceil(number.low)), bisect_right(self._numbers, floor(number.high))
         found = [quantity for size in self._numbers[first:last] for quantity in self._by_number[size]]
