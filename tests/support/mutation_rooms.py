@@ -49,7 +49,7 @@ class Room(NamedTuple):
 ROOMS = {
     "core": Room(
         "core/nodes core/ledger core/budget core/ledger_copies core/mtp sources/rollup sources/other_configs",
-        "answers/formula answers/parts answers/memory answers/compute answers/compare answers/compare_modules "
+        "answers/formula answers/parts answers/memory answers/activations answers/compute answers/compare answers/compare_modules "
         "answers/compare_command architectures/architectures architectures/options architectures/nested "
         "architectures/bad_values runtimes/cache cli/cli sources/repair sources/module",
     ),
