@@ -36,6 +36,7 @@ _SIZE = re.compile(
 )
 _RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
 _PLUS = frozenset(["plus", "più", "más", "mais", "and", "und", "et", "плюс", "ещё", "加", "加上"])
+_FOR = re.compile(r"^\s*(?:for|per|für|pour|para|für|для|of)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{3}")
 _SUM_IN_LABEL = re.compile(r"\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*\+[^()+]*\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*$")
 
@@ -89,9 +90,9 @@ class Values(Chains):
                 sides.insert(0, product)
             self._add(line, f"{label} {words}", sides)
         elif number is not None and not words:
-            self._add(line, "", [Side(number)])
+            self._add(line, _behind(text, pieces, number), [Side(number)])
         elif (first := _leading(pieces)) is not None:
-            self._add(line, "", [Side(first)])
+            self._add(line, _behind(text, pieces, first), [Side(first)])
         elif TOTAL.search(text) and not BOUND.search(text):
             numbers = said_in(pieces)
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
@@ -294,6 +295,13 @@ def _leading(pieces: Sequence[Token]) -> Number | None:
         return None
     others = [one for one in said_in(rest)[1:] if first.value < LEAST_LISTED or not _is_count(one)]
     return None if others else first
+
+
+def _behind(text: str, pieces: Sequence[Token], number: Number) -> str:
+    """Return the words behind a number: "85,054,464 for the 12 layers" is of the layers."""
+    end = next(piece.end for piece in pieces if piece.number is number)
+    words = _FOR.sub("", text[end:]).strip(" .,;:")
+    return words if _WORD.search(words) and _FOR.match(text[end:]) else ""
 
 
 def _is_count(number: Number) -> bool:

@@ -63,7 +63,7 @@ _ABROAD = tuple(
         ("norm", r"归一化|正規化|정규화|normierung|normalis|нормализ"),
         ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн"),
         ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
-        ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|сло[йеяию]|\bблок"),
+        ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|\bstrat[oi]\b|сло[йеяию]|\bблок"),
         ("one", r"每层|每層|单层|(?<!第)一层|每个|各层|層あたり|(?<!第)一層|(?<!第)1層|層ごと|레이어당|층당|블록당|레이어 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个|一個|單個|1つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)"
             r"|(?:je|pro|einer?|einem|jeder|jede) (?:[\w-]+[- ])?(?:schicht|block)|(?:par|une?|chaque) (?:couche|bloc)|(?:por|una?|cada) (?:capa|bloque)|(?:por|uma?|cada) (?:camada|bloco)|(?:на|один|одном|каждый|каждом) (?:сло|блок)"),
         ("all", r"全部层|所有层|总层|全層|全レイヤー|전체 레이어|모든 레이어|alle schichten|toutes les couches|todas las capas|все сло"),
@@ -73,7 +73,7 @@ _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
 )
 _LAYERS = re.compile(
-    r"\W*(?:total (?:for |of |in |across )?)?(?:all )?(?:the )?(\d{1,4})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:(?:\w+ )?(?:layers|blocks)|schichten|couches|capas|camadas|сло[её]в|层|層|층)\W*",
+    r"\W*(?:total (?:for |of |in |across )?)?(?:all |i )?(?:the )?(\d{1,4})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:(?:\w+ )?(?:layers|blocks)|schichten|couches|capas|camadas|strati|сло[её]в|层|層|층)\W*",
     re.I,
 )
 _LAYERS_BEHIND = re.compile(
