@@ -62,6 +62,7 @@ class Reading:
         clause: str = "",
         aside: bool = False,
         titles: bool = False,
+        column: int = 0,
     ) -> None:
         if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
             return
@@ -81,6 +82,7 @@ class Reading:
             self.section,
             aside,
             titles,
+            column,
             self.outline.above(),
         )
         self.statements.append(statement)

@@ -89,6 +89,7 @@ class Statement(NamedTuple):
     section: str = ""  # text of the last heading, also when `heading` is a line ending in a colon
     aside: bool = False  # whether it stands in parentheses
     titles: bool = False  # whether it is a heading with its number: "Attention (2,362,368)", whose parts follow
+    column: int = 0  # of a row with several numbers: 1 for the last, 2 for the one before it
     items: tuple[str, ...] = ()  # words of the list items that it stands under, the nearest first
 
     @property

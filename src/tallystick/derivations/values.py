@@ -17,7 +17,6 @@ from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
-LEAST_TOTAL = 100_000  # of a model in a row of several
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
@@ -32,7 +31,8 @@ _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
 # The size of a model in a table's first column: "d_inner (expanded)", "num_layers"
 _SIZE = re.compile(
-    r"(?P<name>d_\w+|n(?:um)?_\w+|[a-z_]+_(?:dim|size|len|length|heads|layers|experts|rank))(?=\s*(?:\(|$))"
+    r"(?P<name>[dn](?:um)?(?:_\w+|[A-Z]\w*)|[a-z_]+(?:_(?:dim|size|len|length|heads|layers|experts|rank)|(?:Dim|Size|Length|Heads|Layers))"
+    r"|[A-Zd])(?=\s*(?:\(|$))"
 )
 _RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
 _PLUS = frozenset(["plus", "più", "más", "mais", "and", "und", "et", "плюс", "ещё", "加", "加上"])
@@ -167,8 +167,9 @@ class Values(Chains):
         if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
             wholes[place] = self._in_label(label, read) or self._ends_label(label, numbered)
         size = _SIZE.match(label)
-        if size is not None and numbered == [side for side in wholes if side is not None] and len(numbered) == 1:
-            self._add(line, label, [Side(numbered[0])], name=size["name"])  # "| d_model | 1280 |"
+        if size is not None and numbered and numbered == [side for side in wholes if side is not None]:
+            if len(numbered) == 1:
+                self._add(line, label, [Side(numbered[0])], name=size["name"])  # "| d_model | 1280 |"
         elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
             self._add_row(line, label, cells, wholes)
 
@@ -231,10 +232,10 @@ class Values(Chains):
         if several and value == numbers[-1] and not products:
             self._add(line, label, [several, sides[value]])
             return
-        if len(numbers) > 1 and not products and _are_totals(label, [sides[place] for place in numbers]):
-            for place in numbers[:-1]:
-                self._add(line, label, [sides[place]])  # of several models
-        self._add(line, label, [sides[place] for place in row])
+        columns = len(numbers) if len(numbers) > 1 and not products else 0
+        for number, place in enumerate(numbers[:-1] if columns else ()):
+            self._add(line, label, [sides[place]], column=columns - number)
+        self._add(line, label, [sides[place] for place in row], column=columns and 1)
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
             self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])
 
@@ -261,12 +262,6 @@ def _only_sizes(statement: Statement) -> bool:
     """Return whether an equation of a remark only gives a size: "of hidden_size = 33"."""
     sides = [side.expression for side in statement.sides]
     return bool(statement.name) and all(isinstance(side, Name) or _is_size(side) for side in sides)
-
-
-def _are_totals(label: str, sides: Sequence[Side]) -> bool:
-    """Return whether a row of totals has those of several models: "| Total | 39.3M | 25.4M |"."""
-    large = (isinstance(side.expression, Number) and side.expression.value >= LEAST_TOTAL for side in sides)
-    return TOTAL.search(label) is not None and all(large) and all(side.unit in ("", "parameters") for side in sides)
 
 
 def _counted(cells: Sequence[str], numbers: Sequence[tuple[int, Side]]) -> Side | None:

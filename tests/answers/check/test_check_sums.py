@@ -167,3 +167,33 @@ def test_the_lines_of_a_drawn_box_are_read():
     answer = tallystick.check(box)
     assert [(one.line, one.plain[0]) for one in answer.equations] == [(2, "T"), (3, "P"), (5, "T")]
     assert answer.total_claimed == 39_400_000
+
+
+COLUMNS = """\
+| Part | tiny | small | large |
+|---|---|---|---|
+| `vocabSize` | 65 | 65 | 50,257 |
+| embeddings | 24,704 | 123,264 | 39,383,808 |
+| stack | 792,064 | 10,642,176 | 85,036,032 |
+{norm}| **total** | **817,024** | **{small}** | **{large}** |
+"""
+NORM = "| norm | 256 | 768 | 1,536 |\n"
+
+
+@pytest.mark.parametrize(
+    ("norm", "small", "large", "wrong"),
+    [
+        (NORM, "10,766,208", "124,421,376", []),
+        (NORM, "10,966,308", "124,421,376", [10_766_208]),
+        (NORM, "10,766,208", "125,551,376", [124_421_376]),
+        ("", "10,766,208", "124,421,376", []),  # a row is left out of each column
+    ],
+)
+def test_each_column_of_a_table_has_a_total(norm, small, large, wrong):
+    answer = tallystick.check(COLUMNS.format(norm=norm, small=small, large=large))
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong
+
+
+def test_the_columns_of_other_models_are_not_those_of_this_one():
+    text = "| Part | small | medium |\n|---|---|---|\n| Token embedding | 38.6M | 58.6M |\n| Head | 38.6M | 31.6M |\n"
+    assert all(one.correct for one in tallystick.check(f"Sizes: 2 × 3 = 6\n\n{text}", against="gpt2").equations)

@@ -30,6 +30,7 @@ _UNREAD = exactly(0)
 _RATIO = re.compile(r"\btotal\s*/\s*\w+|\w+\s*/\s*total\b", re.IGNORECASE)  # "total/active = 9.1"
 _P_TOTAL = re.compile(r"\W*[A-Za-z]_?total\W*", re.IGNORECASE)  # P_{total}, N_total
 _N = re.compile(r"N(?:_(?:\d+(?:_\d+)?[BM]|total|params|model))?", re.IGNORECASE)  # also N_{3B}
+COLUMN = "column"
 LEAST_N = 1_000_000  # a smaller N is the number of layers or of tokens
 LEAST_COUNT = 100_000  # a smaller number may be a size
 MOST_KEPT = 1_000  # statements whose words stay in a cache: each is asked about several times
@@ -128,7 +129,12 @@ def measures(statement: Statement) -> bool:
 
 
 def kind_of(statement: Statement) -> str:
-    """Return what a statement counts: "adapters", "measured" for bytes and operations, or ""."""
+    """Return what a statement counts: "adapters", "measured" for bytes and operations, or "".
+
+    Each further column of a table is of a kind of its own: of another model, or of one layer.
+    """
+    if statement.column > 1:
+        return f"{COLUMN} {statement.column}"
     return "adapters" if is_of_adapters(statement) else "measured" if is_in_bytes(statement) else ""
 
 

@@ -148,7 +148,8 @@ class Judge:
             self._typed(statement, claim)  # "6,738,415,616 ≈ 6.74B"
         if statement.name:
             self.variables.define(statement.name, claim, place)
-        if place and not (pairs or is_total(statement)) and self.derivation.statements[place - 1][:4] == statement[:4]:
+        row = not (pairs or statement.column)
+        if place and row and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
 

@@ -65,6 +65,8 @@ class Matches:
         matched = claim.match is not None and claim.match.parameters == claim.stated
         if self.quantities is None or matched or measures(statement) or counts_no_parameters(statement, claim.stated):
             return None
+        if statement.column > 1 or (statement.column and not is_whole(claim.side)):
+            return None  # perhaps of another model
         if is_whole(claim.side):
             return self.quantities.mistyped(claim.stated, statement.labels, total=is_total(statement))
         return self._misread(claim, statement)

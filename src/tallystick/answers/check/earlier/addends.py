@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.claims import COLUMN, Claim
 from tallystick.answers.check.terms import Term
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Value, exactly
@@ -59,7 +59,8 @@ class Addends:
 
         "Per layer: 404M FLOPs" may add lines that do not name FLOPs.
         """
-        return self._summed(value, self.free()) or (self._summed(value, self.free("")) if self.kind else [])
+        other = self.kind and not self.kind.startswith(COLUMN)
+        return self._summed(value, self.free()) or (self._summed(value, self.free("")) if other else [])
 
     def _summed(self, value: Value, free: Sequence[int]) -> list[int]:
         found: list[int] = []

@@ -40,6 +40,25 @@ class Columns:
     def __init__(self, derivation: Derivation, so_far: Addends) -> None:
         self.derivation = derivation
         self.so_far = so_far
+        self.proven: dict[int, frozenset[int]] = {}  # line of a row of totals -> lines that one of them adds
+
+    def prove(self, statement: Statement, places: Sequence[int]) -> None:
+        """Record the rows that the total of a column adds: the next column has the same."""
+        if statement.column:
+            self.proven[statement.line] = frozenset(self.derivation.statements[place].line for place in places)
+
+    def beside(self, statement: Statement) -> list[int]:
+        """Return the addends of a total by those of a column before it in the same row, or []."""
+        rows = self.proven.get(statement.line)
+        if rows is None:
+            return []
+        lines = self.derivation.statements
+        found = [
+            place
+            for place in range(max(0, self.so_far.place - MOST_SUMMED), self.so_far.place)
+            if lines[place].line in rows and lines[place].column == statement.column and self.so_far.claims[place]
+        ]
+        return found if len(found) == len(rows) else []
 
     def of(self, statement: Statement, claim: Claim) -> list[int]:
         """Return the addends above a drawn line, or the rows of the statement's table.

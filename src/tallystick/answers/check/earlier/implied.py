@@ -92,7 +92,7 @@ class Implied:
         known = rounds or (self.quantities is not None and claim.stated == self.quantities.total)
         wrong = (
             near
-            and not known
+            and not (known or statement.column)  # a row may be left out of each column
             and self._lists(above)
             and not any(self.so_far.at(one).is_rounded for one in above)
             and not claim.is_rounded
@@ -102,9 +102,18 @@ class Implied:
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
-        if judged and not (fits or wrong or rounds) and (column := self.columns.of(statement, claim)):
+        if (
+            judged
+            and not (fits or wrong or rounds or statement.column)
+            and (column := self.columns.of(statement, claim))
+        ):
             above, sums = column, self.so_far.sum(column)
             fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
+        if judged and not fits and (rows := self.columns.beside(statement)):
+            above, sums = rows, self.so_far.sum(rows)
+            fits, wrong = sums.meets(claim.written), not known
+        if judged and fits and claim.written.high - claim.written.low <= LITTLE * claim.stated:
+            self.columns.prove(statement, above)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             found = self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
             return found or (self._of_the_list(statement, claim) if judged and not known else None)
@@ -332,7 +341,7 @@ def is_only(statement: Statement) -> bool:
 
     "33,554,432 embedding, 20,971,520 other, 54,525,952 total" states three.
     """
-    return len(_LARGE.findall(statement.plain)) < 2
+    return statement.column > 0 or len(_LARGE.findall(statement.plain)) < 2
 
 
 def begins_line(statement: Statement) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import log2
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from tallystick.answers.check.whole.sections import (
     says_total,
     words_of,
 )
+from tallystick.answers.check.whole.several import apart, grand_total, in_columns, is_of_models
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate, exactly
 from tallystick.derivations.statements import TOTAL, Statement
 
@@ -34,7 +35,6 @@ LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this fac
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_ROWS = 2  # of a table, above their sum
 MOST_WORDS = 6  # of a label; a longer one is a sentence
-UNLIKE = Fraction(3, 2)  # the smallest ratio of the totals of two models; a head may be a third of one
 
 
 class Whole(NamedTuple):
@@ -61,6 +61,7 @@ def whole(judge: Judge) -> Whole:
         for place, (statement, claim) in enumerate(zip(statements, judge.claims, strict=True))
         if claim is not None
         and not measures(statement)
+        and (statement.column < 2 or is_of_models(judge, place))
         and (claim.meant >= least or _sums_rows(judge, place))
         and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, statement, claim, collected)
@@ -85,8 +86,8 @@ def whole(judge: Judge) -> Whole:
             found = {place: claim for place, claim in found.items() if place >= last}
         if not any(map(_is_stated, found.values())):
             return Whole(None)  # only formulas
-        if len(several := _in_columns(judge, named) or _apart(judge, named or sorted(found))) > 1:
-            grand = _grand(judge, named, several)
+        if len(several := in_columns(judge, named) or apart(judge, named or sorted(found))) > 1:
+            grand = grand_total(judge, named, several)
             return Whole(None, several) if grand is None else Whole(grand)
         # A total in a list or table is the text's own; one amid a sentence may be another model's.
         return Whole(max(named or found, key=lambda place: (_is_item(statements[place]), found[place].meant, place)))
@@ -112,62 +113,6 @@ def _is_item(statement: Statement) -> bool:
     _, label, behind = statement.plain.rpartition(statement.label or statement.plain)
     sentence = bool(label) and behind.lstrip(" (")[:1].isdigit() and len(statement.sides) > 1
     return begins_line(statement) and len(statement.label.split()) <= MOST_WORDS and not sentence
-
-
-def _in_columns(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
-    """Return two totals of different models in one row."""
-    pairs = pairwise(places)
-    lines = judge.derivation.statements
-    apart = (pair for pair in pairs if lines[pair[0]].line == lines[pair[1]].line and "|" in lines[pair[0]].plain)
-    return next((pair for pair in apart if _ratio(*map(judge.so_far.at, pair)) >= UNLIKE), ())
-
-
-def _grand(judge: Judge, places: Sequence[int], several: Sequence[int]) -> int | None:
-    """Return the total that adds several others, as of the towers of a model, or None."""
-    parts = {judge.so_far.at(place).stated for place in several}
-    for place in reversed(places):
-        added = {one.stated for one in judge.claims if one is not None and place in one.users}
-        if parts <= added:
-            return place
-    return None
-
-
-def _apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
-    """Return the totals that are of different models: each is derived after the one before it.
-
-    Args:
-        judge: the statements of the text, judged.
-        places: indices of statements labelled as totals, in text order.
-    """
-    used: dict[int, set[int]] = {}
-    for place, claim in enumerate(judge.claims):
-        for user in claim.users if claim is not None else ():
-            used.setdefault(user, set()).add(place)
-    found: list[int] = []
-    for place in places:
-        claim, lines = judge.so_far.at(place), used.get(place, set())
-        derived = bool(lines) or (claim.expression is not None and not symbolic(claim.expression))
-        after = not found or min(lines, default=place) > found[-1]
-        other = not found or _ratio(claim, judge.so_far.at(found[-1])) >= UNLIKE
-        other = other or _counts_again(judge, used.get(found[-1], set()), lines)
-        if derived and after and other:
-            found.append(place)
-    return tuple(found)
-
-
-def _counts_again(judge: Judge, lines: Collection[int], others: Collection[int]) -> bool:
-    """Return whether some lines count the parts of other lines again, with other sizes."""
-    before, after = (
-        {judge.derivation.statements[place].label.lower(): judge.so_far.at(place).meant for place in places}
-        for places in (lines, others)
-    )
-    return sum(before[label] != after[label] for label in before.keys() & after.keys()) >= LEAST_ROWS
-
-
-def _ratio(one: Claim, other: Claim) -> Fraction:
-    """Return how much larger the larger of two totals is."""
-    low, high = sorted((one.meant, other.meant))
-    return high / low
 
 
 def _largest(judge: Judge) -> Fraction:

@@ -1,0 +1,80 @@
+"""Tell the totals of several models, or of several sizes of one, from the total of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+from tallystick.answers.check.chain.sides import symbolic
+from tallystick.answers.check.claims import Claim, is_total
+from tallystick.answers.check.equations import Judge
+
+UNLIKE = Fraction(3, 2)  # the smallest ratio of the totals of two models; a head may be a third of one
+LEAST_TOTAL = 100_000  # of a model in a row of several
+LEAST_PARTS = 2  # that two models have in common, with other sizes
+
+
+def is_of_models(judge: Judge, place: int) -> bool:
+    """Return whether a total is one of a row of them: "| Total | 39.3M | 25.4M |"."""
+    lines = judge.derivation.statements
+    row = [other for other, line in enumerate(lines) if line.line == lines[place].line and line.column]
+    stated = [claim.meant for other in row if (claim := judge.claims[other]) is not None]
+    counts = all(lines[other].sides[-1].unit in ("", "parameters") for other in row)
+    return is_total(lines[place]) and counts and min(stated, default=Fraction(0)) >= LEAST_TOTAL
+
+
+def in_columns(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
+    """Return two totals of different models in one row."""
+    pairs = pairwise(places)
+    lines = judge.derivation.statements
+    apart = (pair for pair in pairs if lines[pair[0]].line == lines[pair[1]].line and "|" in lines[pair[0]].plain)
+    return next((pair for pair in apart if _ratio(*map(judge.so_far.at, pair)) >= UNLIKE), ())
+
+
+def grand_total(judge: Judge, places: Sequence[int], several: Sequence[int]) -> int | None:
+    """Return the total that adds several others, as of the towers of a model, or None."""
+    parts = {judge.so_far.at(place).stated for place in several}
+    for place in reversed(places):
+        added = {one.stated for one in judge.claims if one is not None and place in one.users}
+        if parts <= added:
+            return place
+    return None
+
+
+def apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
+    """Return the totals that are of different models: each is derived after the one before it.
+
+    Args:
+        judge: the statements of the text, judged.
+        places: indices of statements labelled as totals, in text order.
+    """
+    used: dict[int, set[int]] = {}
+    for place, claim in enumerate(judge.claims):
+        for user in claim.users if claim is not None else ():
+            used.setdefault(user, set()).add(place)
+    found: list[int] = []
+    for place in places:
+        claim, lines = judge.so_far.at(place), used.get(place, set())
+        derived = bool(lines) or (claim.expression is not None and not symbolic(claim.expression))
+        after = not found or min(lines, default=place) > found[-1]
+        other = not found or _ratio(claim, judge.so_far.at(found[-1])) >= UNLIKE
+        other = other or _counts_again(judge, used.get(found[-1], set()), lines)
+        if derived and after and other:
+            found.append(place)
+    return tuple(found)
+
+
+def _counts_again(judge: Judge, lines: Collection[int], others: Collection[int]) -> bool:
+    """Return whether some lines count the parts of other lines again, with other sizes."""
+    before, after = (
+        {judge.derivation.statements[place].label.lower(): judge.so_far.at(place).meant for place in places}
+        for places in (lines, others)
+    )
+    return sum(before[label] != after[label] for label in before.keys() & after.keys()) >= LEAST_PARTS
+
+
+def _ratio(one: Claim, other: Claim) -> Fraction:
+    """Return how much larger the larger of two totals is."""
+    low, high = sorted((one.meant, other.meant))
+    return high / low
