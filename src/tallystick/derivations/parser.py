@@ -16,6 +16,7 @@ from tallystick.errors import BadInput
 
 MOST_TOKENS = 2000  # per side of an equation
 _BEGINS = JOINS - {"and", "with", "for", "each", "per"}  # words that begin a clause, and label no addend
+LEAST_COUNTED = 1000  # "2,360,064 /layer" counts; 12 / heads divides
 WIDE = 3  # blanks that end a column
 MOST_LOOKED_AT = 40  # tokens inside parentheses that only comment
 
@@ -255,7 +256,7 @@ class _Reader:
             if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS:
                 words += 1
                 self.position += 1
-            elif (words or self._is_lettered()) and token.text == "/" and self._is_new_unit(self.position + 1):
+            elif (words or self._is_large()) and token.text == "/" and self._is_new_unit(self.position + 1):
                 self.position += 2  # "16,777,216 parameters / matrix", "59 MB/layer"
             elif not self._skip_parentheses():
                 break
@@ -266,10 +267,10 @@ class _Reader:
         """Return whether a token is a unit, and no variable."""
         return self._is(place, "word") and self.pieces[place].text not in self.known and is_unit(self.pieces[place])
 
-    def _is_lettered(self) -> bool:
-        """Return whether the last token is a number with its unit: "59 MB"."""
+    def _is_large(self) -> bool:
+        """Return whether the last token is a number with its unit, "59 MB", or a large one."""
         number = self.pieces[self.position - 1].number
-        return number is not None and number.rounded
+        return number is not None and (number.rounded or number.value >= LEAST_COUNTED)
 
     def _is_kind(self) -> bool:
         """Return whether capitals qualify the unit that follows: "4 KV heads × 256"."""

@@ -33,10 +33,13 @@ LEAST_PROSE = 20  # words; a shorter text without an equation is refused as a mi
 LEAST_SAID = 1_000_000  # a smaller number in a sentence is not a model's total
 MOST_PROSE = 1_000  # numbers in sentences
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
-_ENDS = " *_:\uff1a"  # behind a heading's words
+_ENDS = " *_:\uff1a\u3002"  # behind a heading's words
 _TITLE = re.compile(
     r"(?P<words>[^()=≈\uff08|]*[^\W\d][^()=≈\uff08|]*)[(\uff08](?P<inside>[^()=\uff08\uff09|]*\d[^()=\uff08\uff09|]*)[)\uff09]"
 )
+# "- **Each layer 77,865,984**"
+_ENDED = re.compile(r"(?P<words>[^\d()=≈|,.]*[^\W\d][^\d()=≈|,.]*?)\s+(?P<inside>\d{1,3}(?:[,.]\d{3})+)")
+_ITEM = re.compile(r"[-*+•#]|\d{1,2}[.)]\s")
 MOST_TITLE = 8  # words of a heading with its number; a longer one is a sentence
 # What may stand with that number: "94.4M per layer", "39,383,808個"
 _OF_NUMBER = re.compile(
@@ -44,6 +47,8 @@ _OF_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
+# "28 layers → 8,852,938,752", "final norm → 3072", but no "768 → 3072"
+_RESULT = re.compile(r"(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|]*?)\s*→\s*(?P<value>[≈~]?\s?\d[^=≈→:|]*)")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
@@ -164,6 +169,8 @@ class _Reader(Values):
     def _line(self, line: Line) -> None:
         """Read the equations of a line, its table row, or the number that it states."""
         before = len(self.statements)
+        if "→" in line.plain and (arrow := _RESULT.fullmatch(line.plain)):
+            line = line._replace(plain=f"{arrow['words']}: {arrow['value']}")
         if "~" in line.plain and len(_ROUGH.findall(line.plain)) > 1:
             line = line._replace(plain=_ROUGH.sub(" ", line.plain))
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
@@ -184,6 +191,8 @@ class _Reader(Values):
         """Add the number that a heading or item ends with: "Attention (94.4M per layer)"."""
         words = line.plain.rstrip(_ENDS)
         title = _TITLE.fullmatch(words) if words[-1:] in (")", "\uff09") else None
+        if title is None and _ITEM.match(line.text):
+            title = _ENDED.fullmatch(words)
         pieces = self._tokens(title["inside"]) if title is not None else []
         number = alone_in(pieces)
         if title is None or number is None or number.value < LEAST_LISTED or BOUND.search(title["inside"]):

@@ -10,7 +10,7 @@ from tallystick.derivations.arithmetic import Expression, Name, Number, Operatio
 from tallystick.derivations.chains import ABOUT, LETTER, MOST_COUNTED, Chains, numbers_end
 from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import computes, is_sure, unit_of
+from tallystick.derivations.phrases import computes, is_sure, is_unit, unit_of
 from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.shapes import product_before, product_of, shape_before
 from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
@@ -327,9 +327,11 @@ def alone_in(pieces: Sequence[Token]) -> Number | None:
     if place == len(pieces) or pieces[place].number is None:
         return None
     depth = 0
-    for piece in pieces[place + 1 :]:
-        if piece.text == "→" and not depth:
-            break
+    for at, piece in enumerate(pieces[place + 1 :], place + 1):
+        rate = piece.text == "/" and any(map(is_unit, pieces[at + 1 : at + 2]))  # "2,360,064 /layer"
+        if (piece.text in "→←" or rate) and not depth:
+            sizes = piece.text == "→" and any(one.number is not None for one in pieces[at + 1 : at + 2])
+            return None if sizes else pieces[place].number  # "768 → 3072" are sizes
         depth += (piece.kind == "open") - (piece.kind == "close")
         if not depth and piece.kind in ("number", "operator", "relation"):
             return None

@@ -162,3 +162,26 @@ def test_a_variable_that_counts_parameters_has_a_name():
 def test_operations_have_no_name_of_parameters():
     text = "## FLOPs of a token\n\nDense:\n\nAttention: 2 × 4096 × 4096 × 4 = 134M\n"
     assert tallystick.check(text, against="llama-2-7b").equations[0].matches is None
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("| Embedding vị trí | 786 432 | 0,6% |", "position embedding"),
+        ("* norme finale → 1 536", "final norm"),
+        ("* 12 strati → 85 054 464", "12 layers"),
+        ("| Konum tablosu | 1024 × 768 | 786,432 |", "position embedding"),
+        ("| Blok başına: dikkat | 4 × 768 × 769 | 2,362,368 |", "attention of one layer"),
+        ("Subtotal attention: 2,362,368 /layer", "attention of one layer"),
+        ("attention   2,362,368     ← with 4 biases", "attention of one layer"),
+        ("- **每層 7,087,872**：", "one layer"),
+        ("786,432 for the positions.", "position embedding"),
+    ],
+)
+def test_a_number_has_its_name_in_other_layouts_and_languages(text, what):
+    assert named(text, "gpt2") == what
+
+
+def test_sizes_before_and_after_an_arrow_are_no_result():
+    answer = tallystick.check("Sizes: 2 × 3 = 6\n- MLP: 768 → 3072\n- hidden 768 → 3072\n", against="gpt2")
+    assert [one.line for one in answer.equations] == [1]
