@@ -35,6 +35,7 @@ MOST_APART = 6  # lines from one addend to the next above a drawn line
 LEAST_ADDENDS = 3
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
 MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
+MOST_SECTIONS = 2  # that a rounded total with a digit wrong may add up
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
 LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
@@ -188,7 +189,9 @@ class Implied:
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) for line in lines)
                 carried = any(self.so_far.at(one).error for one in found)
-                return None if taken or carried else Sum(tuple(found[::-1]), sums, fits=False)
+                # Three digits are a sum's by chance, once a text has many sections.
+                apart = claim.is_rounded and len({line.section for line in lines}) > MOST_SECTIONS
+                return None if taken or carried or apart else Sum(tuple(found[::-1]), sums, fits=False)
         return None
 
     def mistyped_addend(self, claim: Claim) -> Slip | None:
