@@ -40,6 +40,7 @@ _TITLE = re.compile(
 # "- **Each layer 77,865,984**"
 _ENDED = re.compile(r"(?P<words>[^\d()=≈|,.]*[^\W\d][^\d()=≈|,.]*?)\s+(?P<inside>\d{1,3}(?:[,.]\d{3})+)")
 _ITEM = re.compile(r"[-*+•#]|\d{1,2}[.)]\s")
+MOST_OUTER = 20  # headings around a line, by their indentation
 MOST_TITLE = 8  # words of a heading with its number; a longer one is a sentence
 # What may stand with that number: "94.4M per layer", "39,383,808個"
 _OF_NUMBER = re.compile(
@@ -151,12 +152,17 @@ class _Reader(Values):
         if not line.text:
             return
         self.outline.enter(line)
+        item = _ITEM.match(line.text) is not None
+        while self.outer and line.margin + (not item) < self.outer[-1][0]:
+            self.heading = self.outer.pop()[1]  # of the lines around those that end
         self._line(line)
         if len(self.statements) == before:
             self._title(line)
         if len(self.statements) == before or self.statements[-1].titles:
             heading = _HEADING.match(line.text) is not None
             if heading or line.plain.rstrip().endswith((":", "\uff1a")):
+                least = line.margin + item  # the next item is not below this one
+                self.outer = [] if heading else [*self.outer[-MOST_OUTER:], (least, self.heading)]
                 self.heading = line.plain.strip(" #*:\uff1a")[:MOST_SHOWN]
                 self.section = self.heading if heading else self.section
             if _ARITHMETIC.search(line.plain):

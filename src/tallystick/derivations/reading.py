@@ -25,6 +25,7 @@ class Reading:
         self.shown: set[str] = set()  # names whose sizes only an equation shows
         self.heading = self.section = ""
         self.outline = Outline()
+        self.outer: list[tuple[int, str]] = []  # least indentation below a heading, and the one before it
         self.how: int | None = None  # index of the current table's column of products
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []

@@ -70,6 +70,14 @@ def test_what_is_meant_is_not_wrong(text):
     assert [equation for equation in answer.equations if not equation.correct] == []
 
 
+def test_a_rounded_total_is_no_sum_of_other_sections_but_for_a_digit():
+    text = (
+        "## Small\n\nWords: 10000 × 512 = 5.12M\nLayers: 12 × 15.6M = 187.2M\nHead: 512 × 10000 = 5.12M\n\n"
+        "## Base\n\n```\nd_model: 768\nTotal params: ~183M\n```\n\n## Medium\n\n```\nd_model: 1024\nTotal params: ~350M\n```\n"
+    )
+    assert all(equation.correct for equation in tallystick.check(text).equations)
+
+
 def test_sizes_of_an_example_are_no_slip_where_the_models_own_follow():
     text = "d_model = 512\nd_ff = 2048\nOne: 512 * 2048 = 1,048,576\n\nd_model = 768\nd_ff = 3072\n"
     example = tallystick.check(text, against="gpt2")

@@ -352,6 +352,12 @@ TOTALS = {
         "- Words: 32000 × 768 = 24.6M\n- Layers: 8 × 23.5M = 188M\n- Total: ~213M params (leaving room for memory)\n",
         None, 3, 213_000_000,
     ),
+    "a total after the items of one block": (
+        "Count:\n    - Tokens:    8000 × 256 = 2.05M\n    - Per block:\n        - Attention:  4 × 256 × 256 = 262K\n"
+        "        - MLP:        8 × 256 × 256 = 524K\n        - Total per block:  ~786K\n    - All blocks:   4 × 786K = 3.14M\n"
+        "    - Final norm:   2 × 256 = 512\n    ---------------------\n    Total:        ~5.2M parameters\n",
+        None, 10, 5_200_000,
+    ),
     "a Japanese sign for about": ("これらを合計すると：\n135M + 368M + 0.2M ≒ 503M\n", None, 2, 503_000_000),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
