@@ -31,6 +31,7 @@ MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
 _MORE = re.compile(
     r"\b(?:incl\w*|with|plus|etc|others?|misc\w*|rest|active|trainable)\b|[+…]|\u7b49|\.\.\.", re.IGNORECASE
 )
+TAKEN_TIMES = re.compile(r"\((?:[^()=]*\s)?[*×x]\s?\d{1,3}\)")  # "| 589,824 | Key projection (×12) |" is of one layer
 _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
 
 
@@ -84,7 +85,9 @@ class Columns:
             if place in free and "one" not in tags_of(one.label) and not BRANCH.match(one.text):
                 found.append(place)
         missed = any(
-            TAKEN.search(lines[number - 1]) or (number not in read and HUNDREDS.search(lines[number - 1]))
+            TAKEN.search(lines[number - 1])
+            or TAKEN_TIMES.search(lines[number - 1])
+            or (number not in read and HUNDREDS.search(lines[number - 1]))
             for number in range(first, statement.line)
         )
         computed = sum(self.so_far.at(place).expression is not None for place in found)
@@ -123,7 +126,7 @@ class Columns:
         )
         computed = sum(self.so_far.at(place).expression is not None for place in found)
         sure = len(found) >= LEAST_ADDENDS and computed > 1 and not any(map(HUNDREDS.search, unread))
-        taken = any(map(TAKEN.search, lines[first - 1 : statement.line]))
+        taken = any(TAKEN.search(line) or TAKEN_TIMES.search(line) for line in lines[first - 1 : statement.line])
         return found if sure and not taken and not self._are_nested(found) else []
 
     def _are_nested(self, places: Sequence[int]) -> bool:

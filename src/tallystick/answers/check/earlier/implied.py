@@ -13,7 +13,7 @@ from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
 from tallystick.answers.check.earlier.addends import Addends
-from tallystick.answers.check.earlier.columns import Columns
+from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.core.budget import current
@@ -35,7 +35,6 @@ MOST_APART = 6  # lines from one addend to the next above a drawn line
 LEAST_ADDENDS = 3
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
 MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
-MOST_SECTIONS = 2  # that a rounded total with a digit wrong may add up
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
 LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
@@ -187,10 +186,10 @@ class Implied:
                 break
             if len(found) > 1 and is_mistyped(claim, sums, judged=judged) and not self._leaves_out(found, claim):
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
-                taken = any(TAKEN.search(line.plain) for line in lines)
+                taken = any(TAKEN.search(line.plain) or TAKEN_TIMES.search(line.plain) for line in lines)
                 carried = any(self.so_far.at(one).error for one in found)
                 # Three digits are a sum's by chance, once a text has many sections.
-                apart = claim.is_rounded and len({line.section for line in lines}) > MOST_SECTIONS
+                apart = claim.is_rounded and len({line.section for line in lines}) > 1
                 return None if taken or carried or apart else Sum(tuple(found[::-1]), sums, fits=False)
         return None
 
