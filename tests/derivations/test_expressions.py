@@ -58,3 +58,17 @@ def test_arithmetic_behind_a_call_begins_a_chain_only_before_a_relation():
 def test_a_link_is_judged_where_its_names_and_asides_are_clear(text, right):
     answer = tallystick.check(f"Sizes: 2 × 3 = 6\n{text}\n")
     assert [one.should_be for one in answer.equations if not one.correct] == right
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("Query - 768 × 768 = 589,834", [768 * 768]),
+        ("d - 768 × 768 = 589,834", []),  # a difference
+        ("Up of layer 3  (768, 3072)   2,359,396", [768 * 3072]),
+        ("| Words | 50257 × 768 | 38,597,386 (38.6M) |", [50257 * 768]),
+    ],
+)
+def test_what_stands_beside_a_product_and_its_number_is_no_part_of_them(text, right):
+    answer = tallystick.check(f"Sizes: 2 × 3 = 6\n{text}\n")
+    assert [one.should_be for one in answer.equations if not one.correct] == right
