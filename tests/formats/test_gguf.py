@@ -30,6 +30,7 @@ from gguf_files import (
 from hostile import memory_of, mutations, refusal, refused_at_every_byte, survives
 from tallystick import count
 from tallystick.core.dtypes import BLOCKS
+from tallystick.formats.gguf_types import TENSOR_TYPES
 
 ATTENTION, MLP, EMBEDDING = 2 * (2 * 256 * 256 + 2 * 64 * 256), 2 * 3 * 512 * 256, 100 * 256
 LLAMA_TOTAL = EMBEDDING + ATTENTION + MLP + 5 * 256
@@ -154,6 +155,16 @@ def test_sizes_of_blocks_are_those_of_the_formats_own_library():
     sizes = {kind.name.lower(): size for kind, size in constants.GGML_QUANT_SIZES.items() if size[0] > 1}
     assert {name: tuple(BLOCKS[name]) for name in sizes} == sizes
     assert BLOCKS.keys() - sizes.keys() <= {"q2_0"}  # which ggml has, and gguf 0.19 not
+
+
+def test_numbers_of_types_are_those_of_the_formats_own_library():
+    constants = pytest.importorskip("gguf.constants")
+    words = {"f": "float", "bf": "bfloat", "i": "int"}  # F32 of ggml is float32 of torch
+    numbers = {
+        int(kind): re.sub(r"^(b?f|i)(?=\d+$)", lambda found: words[found[0]], kind.name.lower())
+        for kind in constants.GGMLQuantizationType
+    }
+    assert {number: name for number, name in TENSOR_TYPES.items() if name != "q2_0"} == numbers
 
 
 @pytest.mark.parametrize("version", [2, 3])
