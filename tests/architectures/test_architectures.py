@@ -69,3 +69,10 @@ def test_more_borrowed_layers_than_there_are_as_transformers_builds_them(shared:
     """
     ledger = assert_equal(small("gemma3n_text", num_hidden_layers=10, num_kv_shared_layers=shared))
     assert sum(entry.name.endswith("k_proj.weight") for entry in ledger.entries) == 2
+
+
+def test_a_factor_that_is_no_short_fraction_rounds_down_as_in_transformers():
+    from reference import truth
+
+    values = small("xlstm", qk_dim_factor=0.3, v_dim_factor=0.75)
+    assert_equal(values, truth(values))
