@@ -9,6 +9,7 @@ from runnable import EAGER_ONLY, SMALL, config_of
 from tallystick.answers.memory.activations import logits, recomputed, running_of, saved, unmodelled
 from tallystick.answers.memory.prefill import last_logits, prefill
 from tallystick.errors import BadInput
+from tallystick.runtimes import Load
 
 BATCH, SEQUENCE = 2, 48
 DTYPES = {"float32": "pure", "bfloat16": "pure", "autocast": "mixed"}
@@ -239,6 +240,14 @@ def test_a_block_computed_again_is_what_one_more_layer_keeps(model_type, attenti
         recompute="full",
     )
     assert [line.bytes for line in lines if line.what == "one layer, recomputed"] == [three - two]
+
+
+def test_layers_of_the_same_number_in_two_stacks_are_computed_again_one_by_one():
+    ledger = tallystick.count("gpt2")
+    parts, load = ledger.model.parts, Load(BATCH, SEQUENCE, 4, recompute="full")
+    others = [part._replace(name=f"encoder.{part.name}") for part in parts]
+    running = running_of(ledger)
+    assert running.recomputed([*parts, *others], load) == running.recomputed(parts, load)
 
 
 @pytest.mark.parametrize("how", ["float32", "bfloat16"])
