@@ -327,3 +327,11 @@ def test_tokenizers_of_every_kind_and_none(folder, content, said):
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     found = [note for note in count(folder).notes if "token" in note]
     assert [note.startswith(start.format(path)) for note, start in zip(found, said, strict=True)] == [True] * len(said)
+
+
+def test_merges_behind_a_vocabulary_are_not_read(folder):
+    """So many would take more memory than reading a source may."""
+    gpt2().save_pretrained(folder)
+    words = {"vocab": {f"w{number}": number for number in range(101)}, "merges": [["a", "b"]] * 600_000}
+    (folder / "tokenizer.json").write_text(json.dumps({"model": words}))
+    assert not any("token" in note for note in count(folder).notes)

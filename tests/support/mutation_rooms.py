@@ -96,7 +96,7 @@ ROOMS = {
         "sources/shared_memory sources/values sources/repair sources/vary sources/on_meta",
         "sources/* architectures/classes architectures/nested "
         "formats/formats formats/gguf cli/bad_input cli/bad_ties cli/cli answers/ties answers/ties_unsaid live/live "
-        "live/retie live/check_optimizer",
+        "live/retie live/check_optimizer live/how_ties_break_on_disk",
     ),
     "answers": Room(
         "answers/formula answers/fit answers/devices answers/sweep answers/align answers/groups answers/compare "
