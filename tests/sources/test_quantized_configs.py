@@ -133,6 +133,29 @@ def test_a_config_alone_takes_what_the_library_stores(tmp_path: Path, name: str)
     assert sum("quantization_config (" in note for note in ledger.notes) == 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["bitsandbytes nf4", "GPTQ 4", "AWQ", "BitNet", "GPTQ of AutoRound", "EETQ", "HQQ 4", "quanto 8"],
+)
+def test_experts_that_are_no_linear_layers_are_not_packed(name: str):
+    values = {**GPT_OSS, "num_hidden_layers": 2, "vocab_size": 100}
+    modules = build({**values, "quantization_config": None}).named_modules()
+    linear = {f"{module}.weight" for module, one in modules if isinstance(one, torch.nn.Linear)}
+    ledger = count({**values, "quantization_config": SAID[name]})
+    packed = {entry.name for entry in ledger.entries if entry.packed is not None and not entry.buffer}
+    assert packed == linear - {"lm_head.weight"}
+
+
+@pytest.mark.parametrize(("dynamic", "scales"), [(False, 14), (True, 0)])
+def test_each_matrix_has_the_scale_of_its_inputs_where_it_is_fixed(dynamic: bool, scales: int):
+    """compressed-tensors 0.20: `input_scale`, one value, unless it is found as the model runs."""
+    told = compressed("float-quantized", strategy="channel", **FLOAT)
+    (group,) = told["config_groups"].values()
+    inputs = {"num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": dynamic}
+    scaled = {**told, "config_groups": {"group_0": {**group, "input_activations": inputs}}}
+    assert bytes_of(quantised(scaled)) - bytes_of(quantised(told)) == scales * 2
+
+
 def test_mlx_packs_embedding_and_head_too():
     """mlx-lm: each module that can be, which is 32-bit words with a scale and a bias for each 32 of
     a row.
