@@ -125,6 +125,16 @@ def fused() -> nn.Module:
     return parts(lookup=Table(), body=sequence(block), fc=linear(WIDTH, VOCABULARY))
 
 
+def narrow() -> nn.Module:
+    """An MLP that widens by half, which only a module of its own tells."""
+
+    def block() -> nn.Module:
+        net = parts(p=linear(WIDTH, 24), q=linear(24, WIDTH))
+        return parts(a=parts(x=linear(WIDTH, 3 * WIDTH), y=linear(WIDTH, WIDTH)), b=net)
+
+    return parts(lookup=Table(), body=sequence(block), fc=linear(WIDTH, VOCABULARY))
+
+
 PROJECTIONS, WIDENING, MATRIX = 4 * WIDTH**2, 8 * WIDTH**2 + 5 * WIDTH, VOCABULARY * WIDTH
 GRU = 6 * WIDTH**2 + 6 * WIDTH
 EXPECTED = [
@@ -190,6 +200,15 @@ EXPECTED = [
             "token_embedding": MATRIX,
             "attention": 2 * PROJECTIONS,
             "mlp": 2 * 12 * WIDTH**2,
+            "head": MATRIX,
+        },
+    ),
+    (
+        narrow,
+        {
+            "token_embedding": MATRIX,
+            "attention": 2 * PROJECTIONS,
+            "mlp": 2 * 2 * 24 * WIDTH,
             "head": MATRIX,
         },
     ),
