@@ -95,7 +95,8 @@ ROOMS = {
         "sources/quantized_configs sources/quantized_modules sources/quantized_unknown sources/module "
         "sources/shared_memory sources/values sources/repair sources/vary sources/on_meta",
         "sources/* architectures/classes architectures/nested "
-        "formats/formats formats/gguf cli/bad_input cli/bad_ties cli/cli answers/ties answers/ties_unsaid live/live "
+        "architectures/unpackaged formats/formats formats/gguf cli/bad_input cli/bad_ties cli/cli answers/ties "
+        "answers/ties_unsaid live/live "
         "live/retie live/check_optimizer live/how_ties_break_on_disk",
     ),
     "answers": Room(
