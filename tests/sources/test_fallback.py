@@ -132,3 +132,8 @@ def test_a_type_that_no_auto_class_builds_is_said_without_reading_all_others():
     with pytest.raises(BadInput, match=r"cannot build it: ValueError: no Auto class builds a Pop2PianoConfig$"):
         tallystick.count({"model_type": "pop2piano"})
     assert transformers.Pop2PianoConfig not in transformers.AutoModel._model_mapping
+
+
+def test_what_would_be_fetched_is_said_with_the_key_that_names_it():
+    with pytest.raises(BadInput, match=r"^the dictionary: backbone names 'somebody/swin', which transformers would f"):
+        tallystick.count({"model_type": "upernet", "backbone": "somebody/swin"})
