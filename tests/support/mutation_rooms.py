@@ -97,7 +97,7 @@ ROOMS = {
         "sources/* architectures/classes architectures/nested "
         "architectures/unpackaged formats/formats formats/gguf cli/bad_input cli/bad_ties cli/cli answers/ties "
         "answers/ties_unsaid live/live "
-        "live/retie live/check_optimizer live/how_ties_break_on_disk",
+        "live/retie live/check_optimizer live/how_ties_break_on_disk web/page_files",
     ),
     "answers": Room(
         "answers/formula answers/fit answers/devices answers/sweep answers/align answers/groups answers/compare "
