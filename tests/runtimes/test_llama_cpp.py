@@ -102,6 +102,16 @@ def test_a_context_is_a_multiple_of_256_and_shared():
     assert planned(max_model_len=1000, max_num_seqs=8, input_tokens=200, output_tokens=50).requests == 4
 
 
+def test_wide_values_of_a_latent_attention_are_held_by_head_and_side_by_side():
+    """When the heads are joined, in a step of 512 tokens in float32."""
+    heads, latent = 4, {"q_lora_rank": 16, "kv_lora_rank": 16}
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "first_k_dense_replace": 1}
+    config = {"model_type": "deepseek_v3", "vocab_size": 100, "num_attention_heads": heads, **sizes, **latent}
+    models = [{**config, "v_head_dim": width} for width in (1024, 2048)]
+    held = [planned(model, max_model_len=512).activations_bytes for model in models]
+    assert held[1] - held[0] == 2 * 512 * heads * 1024 * 4
+
+
 def test_windows_keep_a_step_more_unless_asked_for_all():
     answer = planned("gemma-3-12b", max_model_len=32768)
     assert size(answer, "CUDA0 KV buffer size") == (8 * 32768 + 40 * (1024 + 512)) * 8192 / MIB
