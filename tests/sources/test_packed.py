@@ -72,19 +72,22 @@ def test_what_is_packed_is_said_in_one_line(tmp_path: Path):
     assert ledger.tensors["model.layers.0.mlp.down_proj.qweight"].shape == (64, 96)
 
 
-def test_words_that_the_last_size_does_not_fill(tmp_path: Path):
+@pytest.mark.parametrize(("inputs", "words", "dtype"), [(31, 4, "int4"), (3, 1, "int8")])
+def test_words_that_the_last_size_does_not_fill(tmp_path: Path, inputs: int, words: int, dtype: str):
     """31 inputs in 4 words of 8: only weight_shape, or the config's bits and the model's own size,
     tells.
     """
     save_file(
         {
-            "a.weight_packed": torch.zeros(6, 4, dtype=torch.int32),
+            "a.weight_packed": torch.zeros(6, words, dtype=torch.int32),
             "a.weight_scale": torch.zeros(6, 1),
-            "a.weight_shape": torch.tensor([6, 31]),
+            "a.weight_shape": torch.tensor([6, inputs]),
         },
         tmp_path / "model.safetensors",
     )
-    assert count(tmp_path / "model.safetensors").total == 6 * 31
+    ledger = count(tmp_path / "model.safetensors")
+    assert ledger.total == 6 * inputs
+    assert ledger.by("dtype")[dtype] == 6 * inputs
 
 
 def test_a_shape_that_is_not_read_is_that_of_the_config(tmp_path: Path):
