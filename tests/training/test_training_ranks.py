@@ -19,6 +19,7 @@ from rotating import taken_by_commit
 from tallystick.live.ranks import ranks
 from tallystick.models import load_pretrained
 from tallystick.training.lock import locked
+from tallystick.training.ranks import Ranks
 from training import small
 from training_tasks import trained
 
@@ -95,6 +96,17 @@ def test_the_losses_of_four_ranks_are_those_of_one(tmp_path, alone):
 
 def test_gradients_are_averaged_once_a_step_where_a_batch_is_read_in_parts(alone, in_two):
     assert in_two["parts"][0]["losses"] == pytest.approx(alone[0]["losses"], abs=1e-4)
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_gradients_are_sent_only_with_the_last_part_of_a_batch(tmp_path, last):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/init", rank=0, world_size=1)
+    try:
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+        with Ranks(2, 0, torch.device("cpu")).synchronising(model, last):
+            assert model.require_backward_grad_sync == last
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def test_two_ranks_go_on_where_one_stopped(alone, in_two):
