@@ -270,7 +270,7 @@ def test_pairs_differ_in_case_or_space_alone():
     tokenizer = Tokenizer.bytes()
     ids = [ord(letter) for letter in "aAb1 "]
     assert alike(tokenizer, ids) == [(0, 1), (1, 0)]
-    assert near(torch.tensor([[1], [2], [0], [0], [0]]), [(0, 1), (1, 0)]) == 0.5
+    assert near(torch.tensor([[1, 4], [2, 3], [0, 3]]), [(0, 1), (1, 0), (2, 1), (2, 0)]) == 0.5
 
 
 @pytest.mark.parametrize("scale", [{}, {"model_type": "gemma", "head_dim": 4}])
