@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from tallystick.errors import BadInput
 from tallystick.models import Decoder
+from tallystick.training import memory_peak
 from tallystick.training.checkpoints import checkpoint
 from tallystick.training.run import Diverged, prepared
 from tallystick.training.schedule import rate
@@ -347,3 +348,14 @@ def test_a_checkpoint_holds_no_pickle_and_each_tensor_once(tmp_path):
     assert said["step"] == 2
     assert said["config"]["model"] == MODEL
     assert Path(said["config"]["out"]) == tmp_path / "run"
+
+
+@pytest.mark.parametrize(("clear", "found"), [("clear", 200_000 * 1024), ("no/clear", None)])
+def test_the_peak_of_a_run_is_what_it_takes_above_what_the_process_held(tmp_path, monkeypatch, clear, found):
+    status = tmp_path / "status"
+    monkeypatch.setattr(memory_peak, "_STATUS", status)
+    monkeypatch.setattr(memory_peak, "_CLEAR", tmp_path / clear)
+    status.write_text("VmHWM:\t  900000 kB\nVmRSS:\t  600000 kB\n")
+    peak = memory_peak.Peak(torch.device("cpu"))
+    status.write_text("VmHWM:\t  800000 kB\nVmRSS:\t  700000 kB\n")
+    assert peak.bytes == found
