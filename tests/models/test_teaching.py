@@ -218,6 +218,13 @@ LANGUAGE_MODELS = {
 
 
 @pytest.mark.parametrize("model_type", LANGUAGE_MODELS)
+def test_blueprint_and_module_agree_on_what_is_left_out(model_type: str):
+    values = LANGUAGE_MODELS[model_type]
+    true = sum(parameter.numel() for parameter in built(model_type, values).parameters())
+    assert tallystick.count({"model_type": model_type, **values}).total == true
+
+
+@pytest.mark.parametrize("model_type", LANGUAGE_MODELS)
 def test_a_language_model_sees_no_later_token(model_type: str):
     torch.manual_seed(0)
     model = built(model_type, LANGUAGE_MODELS[model_type])
