@@ -68,7 +68,7 @@ ROOMS = {
     "files": Room(
         "files/allowance files/hosts files/leftovers files/saving files/remote",
         "files/* cli/bad_input cli/endings formats/formats training/resume training/resume_tensors "
-        "training/resume_data training/training_data sources/locate",
+        "training/resume_data training/training_data sources/locate sources/missing_weights",
     ),
     "runtimes": Room(
         "runtimes/cache runtimes/runtimes answers/activations",
@@ -130,7 +130,7 @@ ROOMS = {
         "training/clock_and_signals",
         "training/experiment training/full_disk training/training_ranks cli/train_cli cli/bad_input",
     ),
-    "web": Room("web/explore web/explore_server", "docs/json_page cli/endings"),
+    "web": Room("web/explore web/explore_server web/strip", "web/* docs/json_page cli/endings"),
     "isolation": Room("isolation/sealed", "sources/vary_elsewhere cli/bad_input"),
 }  # fmt: skip
 
