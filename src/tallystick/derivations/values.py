@@ -29,6 +29,7 @@ _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
+_INNER = re.compile(r"[A-Za-z]\w*_\w+|W[A-Z]")  # "| Attention | W_Q | (4096, 4096) | 16.8M |"
 # The size of a model in a table's first column: "d_inner (expanded)", "num_layers"
 _SIZE = re.compile(
     r"(?P<name>[dn](?:um)?(?:_\w+|[A-Z]\w*)|[a-z_]+(?:_(?:dim|size|len|length|heads|layers|experts|rank)|(?:Dim|Size|Length|Heads|Layers))"
@@ -88,6 +89,7 @@ class Values(Chains):
             sides = [Side(number, loose=pieces[0].kind != "number", unit=unit_of(pieces))]
             if product is not None:
                 sides.insert(0, product)
+                words = next(filter(LETTER.search, _CELLS.split(words)), words)  # without "(768,) × 2"
             self._add(line, f"{label} {words}", sides)
         elif number is not None and not words:
             self._add(line, _behind(text, pieces, number), [Side(number)])
@@ -158,12 +160,13 @@ class Values(Chains):
         label = next(
             (cell for cell, side in zip(cells, wholes, strict=True) if side is None and LETTER.search(cell)), ""
         )
+        place = cells.index(label) if label else 0
+        inner = cells[place + 1] if label and place + 1 < len(cells) else ""
         before = len(self.statements)
         for cell in cells:
             if RELATION.search(cell.lstrip("≈~ ")):
                 self._equations(line, cell, "" if cell == label else label)
         read = self.statements[before:]
-        place = cells.index(label) if label else 0
         if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
             wholes[place] = self._in_label(label, read) or self._ends_label(label, numbered)
         size = _SIZE.match(label)
@@ -171,7 +174,7 @@ class Values(Chains):
             if len(numbered) == 1:
                 self._add(line, label, [Side(numbered[0])], name=size["name"])  # "| d_model | 1280 |"
         elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
-            self._add_row(line, label, cells, wholes)
+            self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes)
 
     def _in_label(self, label: str, read: Sequence[Statement]) -> Expression | None:
         """Return the product that a row's label states, or None.

@@ -176,6 +176,11 @@ def test_operations_have_no_name_of_parameters():
         ("attention   2,362,368     ← with 4 biases", "attention of one layer"),
         ("- **每層 7,087,872**：", "one layer"),
         ("786,432 for the positions.", "position embedding"),
+        (
+            "Per block:\n  LayerNorm 1        (768,) × 2     1,536\n  LayerNorm 2        (768,) × 2     1,536",
+            "norm ln_2 of one layer",
+        ),
+        ("| **Attention** | W_Q | (768, 768) | 589,824 |", "query projection of one layer, without its bias"),
     ],
 )
 def test_a_number_has_its_name_in_other_layouts_and_languages(text, what):

@@ -72,7 +72,9 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
             break
     if not named and quantity.is_projection and not quantity.one_layer:
         score -= 40  # unnamed, one projection over all layers is an unlikely meaning
-    return score + 3 * (bool(factors) and quantity.factors == factors)
+    # "LayerNorm 2" under "Per block" is the block's, if else it could be the final one as well.
+    within = quantity.one_layer and any("one" in tags_of(label) for label in labels[1:] if label)
+    return score + within + 3 * (bool(factors) and quantity.factors == factors)
 
 
 def tensor_in(label: str) -> str:
