@@ -32,6 +32,7 @@ def test_without_python_the_first_answer_is_shown_and_what_is_missing_is_said(br
     page.route("**/snapshot", lambda route: route.fulfill(status=404))
     page.goto(hosted)
     playwright.expect(page.locator("#error")).to_contain_text("this copy of the site lacks Python")
+    playwright.expect(page.locator("#total")).to_contain_text("parameters")  # which is fetched at the same time
     assert total(page) == 124_439_808
     assert page.locator("#count svg.diagram").count() == 1
     assert page.input_value("#set-n_layer") == "12"
