@@ -330,7 +330,7 @@ def test_tokenizers_of_every_kind_and_none(folder, content, said):
 
 
 def test_merges_behind_a_vocabulary_are_not_read(folder):
-    """So many would take more memory than reading a source may."""
+    """600,000 merges would take more memory than reading a source may."""
     gpt2().save_pretrained(folder)
     words = {"vocab": {f"w{number}": number for number in range(101)}, "merges": [["a", "b"]] * 600_000}
     (folder / "tokenizer.json").write_text(json.dumps({"model": words}))

@@ -149,11 +149,11 @@ def test_experts_that_are_no_linear_layers_are_not_packed(name: str):
 @pytest.mark.parametrize(("dynamic", "scales"), [(False, 14), (True, 0)])
 def test_each_matrix_has_the_scale_of_its_inputs_where_it_is_fixed(dynamic: bool, scales: int):
     """compressed-tensors 0.20: `input_scale`, one value, unless it is found as the model runs."""
-    told = compressed("float-quantized", strategy="channel", **FLOAT)
-    (group,) = told["config_groups"].values()
+    config = compressed("float-quantized", strategy="channel", **FLOAT)
+    (group,) = config["config_groups"].values()
     inputs = {"num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": dynamic}
-    scaled = {**told, "config_groups": {"group_0": {**group, "input_activations": inputs}}}
-    assert bytes_of(quantised(scaled)) - bytes_of(quantised(told)) == scales * 2
+    scaled = {**config, "config_groups": {"group_0": {**group, "input_activations": inputs}}}
+    assert bytes_of(quantised(scaled)) - bytes_of(quantised(config)) == scales * 2
 
 
 def test_mlx_packs_embedding_and_head_too():

@@ -30,7 +30,7 @@ _UNREAD = exactly(0)
 _RATIO = re.compile(r"\btotal\s*/\s*\w+|\w+\s*/\s*total\b", re.IGNORECASE)  # "total/active = 9.1"
 _P_TOTAL = re.compile(r"\W*[A-Za-z]_?total\W*", re.IGNORECASE)  # P_{total}, N_total
 _N = re.compile(r"N(?:_(?:\d+(?:_\d+)?[BM]|total|params|model))?", re.IGNORECASE)  # also N_{3B}
-COLUMN = "column"
+COLUMN = "column"  # begins the kind of what a further column counts
 LEAST_N = 1_000_000  # a smaller N is the number of layers or of tokens
 LEAST_COUNT = 100_000  # a smaller number may be a size
 MOST_KEPT = 1_000  # statements whose words stay in a cache: each is asked about several times

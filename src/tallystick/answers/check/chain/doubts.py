@@ -90,7 +90,7 @@ class Doubts:
             return ""
         names = {name for side in (left, right) for name in names_in(side.expression)}
         known = self.quantities is not None and self.constants and bool(self.quantities.of(one))
-        named = bool(names) and not (known and names & set(self.constants))  # "2 × d × d_ff + d × d_ff = 90M"
+        named = bool(names) and not (known and not names.isdisjoint(self.constants))  # "2 × d × d_ff + d × d_ff = 90M"
         lone = not isinstance(left.expression, Operation) or left.expression.symbols[0] in ASIDES
         if (
             named

@@ -192,10 +192,9 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     if ratio < _LEAST_CONVERTED:
         return ""
     number = right.expression
+    # "4096 × 8 × 2 = 35,536 bytes" has no unit to be off by.
     whole = isinstance(number, Number) and number.unit == 1 and not number.rounded
-    like = (
-        0 if whole and isinstance(left.expression, Operation) else _LIKE
-    )  # "4096 × 8 × 2 = 35,536 bytes" has no unit to be off by
+    like = 0 if whole and isinstance(left.expression, Operation) else _LIKE
     near = (abs(ratio - conversion) <= like * ratio for conversion in _CONVERSIONS)
     return "converts to another unit" if any(near) else ""
 

@@ -48,7 +48,7 @@ class Columns:
         if statement.column:
             self.proven[statement.line] = frozenset(self.derivation.statements[place].line for place in places)
 
-    def beside(self, statement: Statement) -> list[int]:
+    def by_next_column(self, statement: Statement) -> list[int]:
         """Return the addends of a total by those of a column before it in the same row, or []."""
         rows = self.proven.get(statement.line)
         if rows is None:

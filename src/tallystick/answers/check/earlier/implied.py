@@ -109,7 +109,7 @@ class Implied:
         ):
             above, sums = column, self.so_far.sum(column)
             fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
-        if judged and not fits and (rows := self.columns.beside(statement)):
+        if judged and not fits and (rows := self.columns.by_next_column(statement)):
             above, sums = rows, self.so_far.sum(rows)
             fits, wrong = sums.meets(claim.written), not known
         if judged and fits and claim.written.high - claim.written.low <= LITTLE * claim.stated:
