@@ -29,7 +29,6 @@ from tallystick.sources.notes import NO_HEAD, claim_notes, dtype_notes, notes_by
 from tallystick.sources.quantized.detect import FoundPacked, find_packed, quantisation_in
 from tallystick.sources.roles.embedding_and_head import expected_pairs
 from tallystick.sources.text_tensors import left_out, names_described
-from tallystick.sources.transformers_meta.loader_names import match_transformers
 
 _SHARD = re.compile(r".*-(\d{5})-of-(\d{5})\.safetensors")
 
@@ -105,10 +104,8 @@ def ledger_of_part(
     names = names_described(whole.entries, layouts)
     matched = None
     if not names:
-        assert whole.values is not None  # noqa: S101  # the files are available
         try:
-            with current().paused():
-                matched = match_transformers(whole.with_roles(), config, whole.values, source=CONFIG, language=True)
+            matched = whole.match_transformers(config, language=True)
         except BadInput as error:
             raise BadInput(
                 f"{source}: cannot tell the language part from the names alone; {error}", code=error.code
@@ -194,6 +191,18 @@ class _Checkpoint(NamedTuple):
             return matched
         return match_config(self.with_roles(), layouts, headless=headless)
 
+    def match_transformers(self, config: Mapping[str, Any], *, language: bool = False) -> ConfigMatch:
+        """Match the tensors with the model that transformers builds from a config.
+
+        Raises:
+            BadInput: if transformers is missing or fails.
+        """
+        from tallystick.sources.transformers_meta.loader_names import match_transformers  # few checkpoints need it
+
+        assert self.values is not None  # noqa: S101  # a config is read only if the files are available
+        with current().paused():
+            return match_transformers(self.with_roles(), config, self.values, source=CONFIG, language=language)
+
     def ledger(
         self, matched: ConfigMatch | None, doubts: Sequence[str] = (), ask: Callable[[], Ledger] | None = None
     ) -> Ledger:
@@ -246,11 +255,8 @@ class _Checkpoint(NamedTuple):
 
     def asked(self) -> Ledger:
         """Return the ledger with ties from transformers, or from the flag if transformers fails."""
-        assert self.values is not None  # noqa: S101  # a config is read only if the files are available
         try:
-            with current().paused():
-                matched = match_transformers(self.with_roles(), self.context.foreign, self.values, source=CONFIG)
-            return self.ledger(matched)
+            return self.ledger(self.match_transformers(self.context.foreign))
         except BadInput as error:
             return self.ledger(None, [f"ties were read from the flag {TIE} only: {error}"])
 

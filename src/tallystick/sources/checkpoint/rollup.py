@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tallystick.core.budget import Budget, current
 from tallystick.core.entries import Axis, Entry
@@ -22,6 +23,19 @@ _OFTEN, _LONG = 16, 200
 # Bytes of Python memory: per tensor, per index, per stack, per entry, per axis of an entry.
 _ROW, _NUMBER, _STACK, BYTES_OF_ENTRY, _AXIS = 64, 64, 400, 320, 140
 STEPS_OF_ENTRY = 20  # budget steps to process one entry, including its role
+
+
+_Layout = tuple[str, tuple[int, ...], int | None]  # dtype, shape, and the stored bytes of packed values
+_Rows = list[tuple[str, ...]]  # the numbers in the names of a stack, as written
+
+
+class _Next(NamedTuple):
+    """The tensor that came after another; names repeat their order in each layer."""
+
+    template: str
+    match: Callable[[str], re.Match[str] | None]
+    layout: _Layout
+    rows: _Rows
 
 
 def roll_up(
@@ -40,22 +54,48 @@ def roll_up(
         BadInput: if the source's budget is exhausted.
     """
     budget = current()
-    stacks: dict[tuple[str, int, str, tuple[int, ...], int | None], list[tuple[str, ...]]] = {}
+    before: _Rows = []
+    grids: list[tuple[Axis, ...]] | None = None
+    for template, (dtype, shape, held), rows in _stacks(tensors, packed, budget):
+        size = math.prod(shape)
+        if rows != before:  # the matrices of an MLP fill the same grid
+            before, grids = rows, _grids(rows, budget) if _as_ranges_write(rows) else None
+        if grids is None:
+            for numbers in rows:
+                name = template.format(*numbers)
+                budget.step(STEPS_OF_ENTRY)
+                budget.keep(BYTES_OF_ENTRY + len(name), "its tensors")
+                yield Entry(name, shape, "other", dtype, name, size, packed=held)
+            continue
+        for axes in grids:
+            budget.step(STEPS_OF_ENTRY)
+            budget.keep(BYTES_OF_ENTRY + _AXIS * len(axes), "its tensors")
+            yield Entry(template, shape, "other", dtype, template, size, axes=axes, packed=held)
+
+
+def _stacks(
+    tensors: Iterable[tuple[str, str, tuple[int, ...]]], packed: Mapping[str, int], budget: Budget
+) -> list[tuple[str, _Layout, _Rows]]:
+    """Return the templates of names with each layout, and the numbers that fill them."""
+    stacks: dict[tuple[str, int, _Layout], _Rows] = {}
     patterns: dict[str, Callable[[str], re.Match[str] | None]] = {}
-    follower: dict[str, str] = {}  # template -> next template: the order of names repeats in each layer
+    following: dict[str, _Next] = {}  # by the template before
     before, known = "", 0
     rows_alike: dict[tuple[str, ...], tuple[str, ...]] = {}  # all tensors of an expert share one tuple
     for name, dtype, shape in tensors:
-        template = follower.get(before, "")
-        if template and (alike := patterns[template](name)):
+        layout = dtype, shape, packed.get(name)
+        expected = following.get(before)
+        if expected and (alike := expected.match(name)):
+            template, _, usual, rows = expected
             numbers: tuple[str, ...] = alike.groups()
         else:
-            template, numbers = template_of(name)
+            (template, numbers), usual = template_of(name), None
+        if layout != usual:
+            # A name may contain a literal {}, which is not an index.
+            rows = stacks.setdefault((template, len(numbers), layout), [])
             if template in patterns:
-                follower[before] = template
+                following[before] = _Next(template, patterns[template], layout, rows)
         before = template
-        # A name may contain a literal {}, which is not an index.
-        rows = stacks.setdefault((template, len(numbers), dtype, shape, packed.get(name)), [])
         rows.append(rows_alike.setdefault(numbers, numbers))
         if len(rows) == 1 or len(rows_alike) > known:
             known = len(rows_alike)
@@ -64,19 +104,12 @@ def roll_up(
             )
         if len(rows) == _OFTEN and numbers and len(template) < _LONG:
             patterns[template] = re.compile("([0-9]{1,9})".join(map(re.escape, template.split("{}")))).fullmatch
-    for (template, _, dtype, shape, held), rows in stacks.items():
-        size = math.prod(shape)
-        if any(number != str(int(number)) for column in zip(*rows, strict=True) for number in set(column)):
-            for numbers in rows:  # a range would not reproduce 007
-                name = template.format(*numbers)
-                budget.step(STEPS_OF_ENTRY)
-                budget.keep(BYTES_OF_ENTRY + len(name), "its tensors")
-                yield Entry(name, shape, "other", dtype, name, size, packed=held)
-        else:
-            for axes in _grids(rows, budget):
-                budget.step(STEPS_OF_ENTRY)
-                budget.keep(BYTES_OF_ENTRY + _AXIS * len(axes), "its tensors")
-                yield Entry(template, shape, "other", dtype, template, size, axes=axes, packed=held)
+    return [(template, layout, rows) for (template, _, layout), rows in stacks.items()]
+
+
+def _as_ranges_write(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the numbers are written as a range writes them, which 007 is not."""
+    return all(number == str(int(number)) for column in zip(*rows, strict=True) for number in set(column))
 
 
 def _grids(rows: Sequence[Sequence[str]], budget: Budget) -> list[tuple[Axis, ...]]:

@@ -70,7 +70,7 @@ def _rolled(contents: WeightsFile, packed: FoundPacked) -> Iterator[Entry]:
 
     def tensors(*, shared: bool) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         for _, header in contents.files:
-            for name, dtype, shape, *_ in header.tensors:
+            for name, dtype, shape, _, _ in header.tensors:
                 if (name in sharing) is shared:
                     held = packed.weights.get(name)
                     yield (name, held.dtype, held.shape) if held else (name, dtype, shape)
