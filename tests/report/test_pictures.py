@@ -185,6 +185,21 @@ def test_each_moment_has_a_bar_as_long_as_its_bytes(options):
     assert list(rows.values()) == pytest.approx([1000 * phase.bytes / most for phase in answer.phases], abs=2)
 
 
+@pytest.mark.parametrize("mode", ["inference", "training"])
+def test_bars_begin_at_nothing_where_a_byte_is_seen(mode):
+    tiny = {"model_type": "gpt2", "vocab_size": 2, "n_positions": 1, "n_embd": 1, "n_layer": 1, "n_head": 1}
+    answer = tallystick.memory(tiny, mode=mode)
+    assert answer.total_bytes < 1000  # at this width a byte is more than a pixel
+    bars = {}
+    for box, _ in tiles(draw_memory(answer, width=1000)):
+        if box.get("height") == "16":
+            start = float(box.get("x"))
+            bars.setdefault(box.get("y"), []).append((start, start + float(box.get("width"))))
+    assert [parts[0][0] for parts in bars.values()] == [0] * len(answer.phases)
+    ends = [1000 * phase.bytes / answer.total_bytes for phase in answer.phases]
+    assert [parts[-1][1] for parts in bars.values()] == pytest.approx(ends, abs=0.2)
+
+
 def test_a_formula_is_typeset_in_the_order_in_which_it_is_written():
     markup = typeset(tallystick.formula("gpt2").expression)
     text = "".join(ElementTree.fromstring(f"<all>{markup}</all>").itertext()).replace(" ", "")

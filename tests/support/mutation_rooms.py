@@ -111,8 +111,8 @@ ROOMS = {
     "report": Room(
         "report/terminal_width report/pictures cli/cli web/explore",
         "report/* core/ledger cli/text_commands cli/train_cli answers/formula answers/compare answers/compare_modules "
-        "answers/compare_command answers/sweep answers/check/check training/experiment live/survive "
-        "live/survive_source live/probe docs/outputs docs/docs",
+        "answers/compare_command answers/sweep answers/check/check answers/reconcile training/experiment "
+        "live/survive live/survive_source live/probe docs/outputs docs/docs",
     ),
     "cli": Room("cli/cli cli/text_commands cli/train_cli cli/bad_input", "cli/* docs/outputs docs/docs web/explore reach"),
     "live": Room(

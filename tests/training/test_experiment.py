@@ -17,11 +17,13 @@ from tallystick.cli.main import main
 from tallystick.errors import BadInput
 from tallystick.models import Decoder
 from tallystick.models.tokens import Tokenizer
+from tallystick.report.experiment.picture import drawn
 from tallystick.report.experiment.verdicts import verdict
+from tallystick.training.config import TrainConfig
 from tallystick.training.experiment import search as searching
 from tallystick.training.experiment import train_all
 from tallystick.training.experiment.neighbours import agreement, alike, near, nearest
-from tallystick.training.experiment.results import Mean, Trial
+from tallystick.training.experiment.results import Comparison, Experiment, Mean, Moment, Trial, Variant
 from tallystick.training.experiment.search import Setting, search
 from tallystick.training.experiment.uses import uses
 from tallystick.training.run import Run
@@ -199,6 +201,33 @@ def test_it_trains_on_one_thread_whatever_torch_is_set_to(tmp_path, monkeypatch)
     finally:
         torch.set_num_threads(before)
     assert seen == [1, 3]
+
+
+def test_the_differences_of_a_vocabulary_are_drawn_side_by_side_around_its_share(monkeypatch):
+    figures = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *_, **__: figures.append(figure))
+    shares = (0.2, 0.6)
+    drawn(Experiment(tuple(compared(share) for share in shares), TrainConfig(), seeds=1))
+    (panel,) = (one for one in figures[0].axes if one.get_title() == "Above 0 the tied decoder is better")
+    points = [bars.lines[0] for bars in panel.containers]
+    assert [[*one.get_ydata()] for one in points] == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
+    for share, places in zip(shares, zip(*(one.get_xdata() for one in points), strict=True), strict=True):
+        assert len({*places}) == len(VARIANTS) - 1
+        assert sum(places) / len(places) == pytest.approx(100 * share)
+
+
+def compared(share):
+    """A vocabulary at which each variant's loss is 1 nat above that of the one before."""
+    variants = [
+        Variant(
+            name, 8, 8, parameters=100, flops=1, steps=1, learning_rate=0.1, init_std=0.1, trials=(),
+            runs=((Moment(1, loss, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0),),),
+        )
+        for loss, name in enumerate(VARIANTS)
+    ]  # fmt: skip
+    return Comparison(
+        "bytes", 256, share, (*variants,), compared=9, chance=0.1, agreements={"tied, untied": (0.5,)}, pairs=0, near={}
+    )
 
 
 def test_a_picture_that_cannot_be_drawn_is_said_before_a_step(tmp_path, capsys, monkeypatch):

@@ -137,12 +137,14 @@ def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metad
 
 def _check_layout(tensors: list[StoredTensor], data_bytes: int) -> None:
     """Check that the tensors fill the data exactly, so that no byte is hidden or shared."""
-    if _misplaced(tensors):  # not in the order of their data, which the format allows
+    found = _misplaced(tensors)
+    if found:  # not in the order of their data, which the format allows
         # By start, then end: an empty tensor before the next one. Two sorts need less memory than a
         # key with both.
         tensors.sort(key=itemgetter(4))
         tensors.sort(key=itemgetter(3))
-    if found := _misplaced(tensors):
+        found = _misplaced(tensors)
+    if found:
         name, start, filled = found
         what = "overlaps the tensor before it" if start < filled else "leaves a gap before it"
         raise BadInput(

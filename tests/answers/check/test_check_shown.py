@@ -18,7 +18,7 @@ from repository import ROOT
 from tallystick.cli.main import main
 from tallystick.report.check import show_check
 from tallystick.report.derivation.marked_text import marked_text
-from tallystick.report.derivation.number_spans import spotted
+from tallystick.report.derivation.number_spans import excerpt, spotted
 from tallystick.report.html.page import check_page
 
 BY_HAND = ROOT / "examples" / "gpt2_by_hand.md"
@@ -305,6 +305,15 @@ def test_where_a_number_stands(text, number, written):
 
 def test_equal_numbers_are_each_found_once():
     assert spotted("a = 5, b = 5, 5", [5, 5, 5, 5]) == [(4, 5), (11, 12), (14, 15), None]
+
+
+def test_an_excerpt_has_more_before_a_number_than_behind_it():
+    # What leads to a result stands before it: 80 characters of that, 40 of what follows, less the
+    # words that would be cut.
+    before, behind = excerpt("word " * 50 + "= 7 " + "word " * 50, [7]).split("7")
+    assert {*before.split(), *behind.split()} == {"…", "word", "="}
+    assert 75 <= len(before.removeprefix("… ")) <= 80
+    assert 35 <= len(behind.removesuffix(" …")) <= 40
 
 
 @pytest.mark.parametrize("text", ["9" * 5_000, "1," * 5_000, "1 " * 5_000 + "= 1", "{,}" * 5_000])
