@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import NamedTuple
 
 from tallystick.derivations.arithmetic import SCALES, Number
@@ -56,6 +57,11 @@ _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 
 # Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
 _WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
+# "0,8 + 1 = 1,8 GB" has decimals behind commas; "Llama 3.1" is no number.
+_BEHIND_COMMA = re.compile(r"(?<![\w.,\[(])\d{1,4},\d{1,2}(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZМм]\w))")
+_BEHIND_POINT = re.compile(r"(?P<name>\b[A-Z][A-Za-z-]*[ -])?(?<![\w.])\d+\.(?:\d{1,2}|\d{4,})(?![.\w])")
+_BY_COMMAS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_LEAST_COMMAS = 2  # decimals behind commas that settle how a text writes them
 # A text with 9 437 184 and 0,7M, and without 0.7 or 9,437,184, has commas before its decimals.
 _WRITES_BLANKS = re.compile(r"(?<![\d.,] )(?<![\d.,])[1-9]\d{0,2}(?: \d{3}){2,}(?![\d,.]| \d)")
 _DECIMALS = re.compile(r"(?<![\d.,])\d{1,3},\d{1,2}(?![\d,.])\s?[KMGB%]")
@@ -79,7 +85,11 @@ def writes_dots(text: str) -> bool:
     """Return whether a text certainly separates thousands by dots or blanks, decimals by commas."""
     if _WRITES_DOTS.search(text):
         return True
-    return bool(_WRITES_BLANKS.search(text) and _DECIMALS.search(text) and not _OTHERWISE.search(text))
+    if _WRITES_BLANKS.search(text) and _DECIMALS.search(text) and not _OTHERWISE.search(text):
+        return True
+    points = (one for one in _BEHIND_POINT.finditer(text) if not one["name"])
+    commas = islice(_BEHIND_COMMA.finditer(text), _LEAST_COMMAS)
+    return len(list(commas)) == _LEAST_COMMAS and not _BY_COMMAS.search(text) and not any(True for _ in points)
 
 
 _NUMBER = {

@@ -297,6 +297,13 @@ class Readings:
         moved = (Value(*(bound * shift for bound in stated)) for shift in shifts) if stated else ()
         return number.unit >= LEAST_UNIT and any(value.meets(one) for one in moved)
 
+    def _sets(self, left: Expression, number: Fraction) -> bool:
+        """Return whether a number is set right here, behind the number of its line: "5 d_model = 768"."""
+        if not (isinstance(left, Operation) and left.symbols == ("*",)):
+            return False
+        before, name = left.parts
+        return isinstance(before, Number) and isinstance(name, Name) and self.stated[name.name].exact == number
+
     def _rounds(self, left: Side, right: Side, asides: bool) -> str:
         """Return why a number may be right after all: the decimals before it are rounded."""
         sides = (left.expression, right.expression)
@@ -329,6 +336,8 @@ class Readings:
             parts = left.expression.parts if isinstance(left.expression, Operation) else ()
             if abs(one - other) <= LITTLE * abs(one) or right.expression in parts:
                 return ABOUT_RIGHT  # "4 × n² + n ≈ 4 × n²"
+        if isinstance(right.expression, Number) and self._sets(left.expression, other):
+            return "sets a size, behind a number"
         low, high = sorted((abs(one), abs(other)))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         ratio = high / low if low else 0

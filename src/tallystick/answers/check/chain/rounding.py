@@ -31,10 +31,11 @@ def is_cut(one: Side, other: Side, first: Value, second: Value) -> bool:
         return True  # "7,087,872 ≈ 12 × 768²", "12 × 4096² ≈ 12 × 16.7M": only near, as the sign says
     if apart < 1 < first.exact and second.exact.denominator == 1 and first.exact.denominator > 1:
         return True  # "4.2 × 1024³ = 4,509,715,660" has its decimals cut
-    if not isinstance(right, Number) or apart >= right.unit:
+    if not isinstance(right, Number) or apart >= (max(right.unit, _zeros(right)) if other.loose else right.unit):
         return False
     if not isinstance(left, Operation):
-        return measured and near and first.exact > second.exact  # "2,818,637,824 bytes ≈ 2.62 GB"
+        # "2,818,637,824 bytes ≈ 2.62 GB", "1,557,611,200 ≈ 1.5B"
+        return first.exact > second.exact and ((measured and near) or (other.loose and apart <= MOST_CUT * first.exact))
     # "50257 × 12288 = 617M" is truncated, not rounded.
     truncated = first.exact > second.exact and (loose or apart <= MOST_CUT * first.exact)
     return "/" in left.symbols or truncated
@@ -51,6 +52,11 @@ def _to_zeros(side: Expression) -> Value | None:
         return alone(side, loose=True)
     unit = next((scale for scale in sorted(SCALED, reverse=True) if side.value and side.value % scale == 0), None)
     return None if unit is None else Value(side.value, side.value - Fraction(unit, 2), side.value + Fraction(unit, 2))
+
+
+def _zeros(number: Number) -> Fraction:
+    """Return the unit to which a number is written: a thousand for "327,000"."""
+    return max((Fraction(scale) for scale in SCALED if number.value % scale == 0), default=number.unit)
 
 
 def continues(left: Expression, right: Expression) -> bool:

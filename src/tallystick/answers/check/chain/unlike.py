@@ -30,6 +30,7 @@ _SCALES = (
     *((mine / its) ** power for mine, its in product(_PREFIXES, _PREFIXES) for power in range(MOST_PREFIXES)),
     *(prefix**power for prefix in _PREFIXES for power in range(1, MOST_PREFIXES + 1)),
 )
+_WIDTHS = (2, 4, 8)  # bytes of a number
 _CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, _PER_BYTE))
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
@@ -195,8 +196,17 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     # "4096 × 8 × 2 = 35,536 bytes" has no unit to be off by.
     whole = isinstance(number, Number) and number.unit == 1 and not number.rounded
     like = 0 if whole and isinstance(left.expression, Operation) else _LIKE
-    near = (abs(ratio - conversion) <= like * ratio for conversion in _CONVERSIONS)
+    conversions = _SCALES if right.unit == "bytes" and _ends_in_width(left.expression) else _CONVERSIONS
+    near = (abs(ratio - conversion) <= like * ratio for conversion in conversions)
     return "converts to another unit" if any(near) else ""
+
+
+def _ends_in_width(side: Expression) -> bool:
+    """Return whether a product counts bytes itself: "2 × 28 × 2048 × 256 × 4"."""
+    if not (isinstance(side, Operation) and set(side.symbols) == {"*"} and len(side.parts) > 2):  # noqa: PLR2004
+        return False
+    last = side.parts[-1]
+    return isinstance(last, Number) and last.value in _WIDTHS
 
 
 def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
