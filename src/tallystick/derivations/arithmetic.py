@@ -19,14 +19,6 @@ from typing import NamedTuple, TypeAlias
 from tallystick.core.budget import Budget, current
 from tallystick.errors import BadInput
 
-# Power of ten for the letter or word after a number.
-SCALES = {
-    "k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "g": 9, "mrd": 9, "billion": 9,
-    "t": 12, "trillion": 12, "millionen": 6, "milliarde": 9, "milliarden": 9, "milliard": 9, "millones": 6, "millón": 6, "тыс": 3, "к": 3, "м": 6, "млн": 6, "млрд": 9, "milioni": 6, "milione": 6, "miliardi": 9, "miliardo": 9, "milhões": 6, "milhão": 6, "bilhões": 9, "bilhão": 9,
-    "миллион": 6, "миллиард": 9, "milyon": 6, "milyar": 9, "juta": 6, "miliar": 9,
-    "千万": 7, "千萬": 7, "천만": 7, "百万": 6, "百萬": 6, "백만": 6, "十亿": 9, "十億": 9, "십억": 9, "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "兆": 12, "조": 12,
-}  # fmt: skip
-
 MOST_BITS = 1000  # per numerator or denominator: 300 digits; the largest models need 13, a float holds 1,024 bits
 
 ASIDES = frozenset(["(", "(+"])  # join a number and parentheses that may only comment on it

@@ -148,7 +148,7 @@ class _Reader(Values):
             self._miss(line)
         before = len(self.statements)
         if "|" not in line.plain:
-            self.how = None
+            self.how, self.head = None, ()
         if not line.text:
             return
         self.outline.enter(line)

@@ -27,6 +27,7 @@ class Reading:
         self.outline = Outline()
         self.outer: list[tuple[int, str]] = []  # least indentation below a heading, and the one before it
         self.how: int | None = None  # index of the current table's column of products
+        self.head: tuple[str, ...] = ()  # words above the columns of the current table
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
         self.prose: list[Statement] = []

@@ -12,13 +12,15 @@ from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
-from tallystick.derivations.arithmetic import SCALES, Number
+from tallystick.derivations.arithmetic import Number
+from tallystick.derivations.scales import MYRIADS, SCALES, WORDS
 from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # levels of nested parentheses, signs and powers
 MOST_WIDE = 8  # bytes of a parameter
 LEAST_SCALED = 100  # "524k" is in thousands, though the text has a variable k; "12k" may multiply it
 LEAST_BYTES = 10_000  # "180,224 B" are bytes: nobody writes that many billions
+MOST_POWER = 30  # of ten, behind a number
 MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
 
 _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -27,13 +29,13 @@ _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if th
 _GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
 _COMMAS = r"[1-9]\d{0,2}(?:,\d{3}){2,}(?![\d,])"  # groups by commas, though the text also groups by dots
 _BLANKS = r"[1-9]\d{0,2}(?: \d{3})+(?![\d,.])"  # or by blanks
-_COMMA = r"\d+,\d{1,3}(?=\s?(?:[KMBTG%](?!\w)|(?i:mill?i|mil[hjy]|bil[hl]|mio|mrd|juta|тыс|млн|млрд)))|(?<=\*)\d,\d{1,2}(?=\s?\*)"  # 38,6M, 3*2,6*4096
+_COMMA = rf"\d+,\d{{1,3}}(?=\s?(?:[KMBTG%](?!\w)|(?i:{WORDS})))|(?<=\*)\d,\d{{1,2}}(?=\s?\*)"  # 38,6M, 3*2,6*4096
 _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBGКМ])(?!\w)|\s{0,2}(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
-    r"|\s{0,3}(?P<word>(?i:thousand|million(?:en)?|billion|trillion|mio|mrd|milliarden?|milliard|millones|millón|milion[ei]|miliard[io]|milyon|milyar|juta|miliar|[mb]ilhões|[mb]ilhão|тыс|млн|млрд|миллион(?=а|ов|\b)|миллиард(?=а|ов|\b)))(?:s|а|ов)?(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
-    r"|\s?(?P<myriad>[千百][万萬]|[천백]만|十[亿億]|십억|[万萬만亿億억兆조])"
+    rf"|\s{{0,3}}(?P<word>(?i:{WORDS}))(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
+    rf"|\s?(?P<myriad>{MYRIADS})"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
 # 约等于110M: in scripts without blanks a number begins at its first digit
@@ -143,6 +145,8 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
                 found.append(before._replace(text="≈", end=mark.end) if before.kind == "relation" else before)
                 position = mark.end
                 continue
+        if found[-1].number is not None and (power := _scientific(found)):
+            found[-5:] = [power]
         position = found[-1].end
         depth = max(0, depth + (found[-1].kind == "open") - (found[-1].kind == "close"))
         if depth > MOST_NESTED:
@@ -208,6 +212,19 @@ def _compound(one: Token, other: Token) -> Token | None:
         return None
     number = Number(one.number.value + other.number.value, other.number.unit, rounded=True)
     return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
+
+
+def _scientific(found: Sequence[Token]) -> Token | None:
+    """Join 6.61 × 10^9 into one number if some tokens end with it."""
+    if [token.text for token in found[-4:-1]] != ["*", "10", "^"] or len(found) < 5:
+        return None
+    first, *_, last = found[-5:]
+    behind = len(found) > 5 and found[-6].text in ("^", "/")
+    power = last.number.value if last.number is not None else 0
+    if first.number is None or behind or not 0 < power <= MOST_POWER or power.denominator > 1:
+        return None
+    text = "".join(token.text for token in found[-5:])
+    return Token("number", text, first.start, last.end, times(first.number, Fraction(10) ** power.numerator))
 
 
 def _are_bytes(suffix: re.Match[str], number: Number, behind: str) -> bool:

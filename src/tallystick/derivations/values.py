@@ -173,6 +173,8 @@ class Values(Chains):
         if size is not None and numbered and numbered == [side for side in wholes if side is not None]:
             if len(numbered) == 1:
                 self._add(line, label, [Side(numbered[0])], name=size["name"])  # "| d_model | 1280 |"
+        elif not (read or any(side is not None for side in wholes)):
+            self.head = tuple(cells)
         elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
             self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes)
 
@@ -235,10 +237,13 @@ class Values(Chains):
         if several and value == numbers[-1] and not products:
             self._add(line, label, [several, sides[value]])
             return
-        columns = len(numbers) if len(numbers) > 1 and not products else 0
-        for number, place in enumerate(numbers[:-1] if columns else ()):
-            self._add(line, label, [sides[place]], column=columns - number)
-        self._add(line, label, [sides[place] for place in row], column=columns and 1)
+        if len(numbers) > 1 and not products:
+            for before, place in enumerate(numbers):
+                head = self.head[place] if place < len(self.head) else ""
+                clause = f"{head} {cells[place]}"
+                self._add(line, label, [sides[place]], clause=clause, column=len(numbers) - before)
+            return
+        self._add(line, label, [sides[place] for place in row])
         if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
             self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])
 

@@ -14,7 +14,8 @@ from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
 _ADAPTERS = re.compile(r"(?<![^\W_])(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])", re.IGNORECASE)
 _MEASURES = re.compile(
-    r"\b(?:bytes?|memory|v?ram|[kmgtp]?(?:flops?|macs?)|cache|gradients?|optimi[sz]er|activations?|seconds|[mnµμ]s|tok(?:en)?s?/s|gpus?)\b"
+    r"(?<![^\W_])(?:bytes?|memory|octets?|speicher\w*|m[ée]moire|memori[ae]|bellek|v?ram)(?![^\W_])|памят|байт|[显顯]存|内存|記憶體|メモリ|메모리|字节|バイト|바이트"
+    r"|\b(?:[kmgtp]?(?:flops?|macs?)|cache|gradients?|optimi[sz]er|activations?|seconds|[mnµμ]s|tok(?:en)?s?/s|gpus?)\b"
     r"|\d\s?[KMGTB]?\s+(?:operations?|operationen|opérations?|operaciones|operaç(?:ão|ões)|operazioni|операци\w+|işlem\w*)\b"
     r"|\d\s?[KMGTB万亿억만]?\s?(?:次)?(?:运算|運算|演算|연산)"
     r"|(?<![^\W\d_])[KMG]i?B\b|(?<![^\W_])[kmgtp]?(?:flops?|macs?)(?![^\W_])",  # also FLOPs_attention

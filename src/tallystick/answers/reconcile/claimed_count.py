@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tallystick.derivations.arithmetic import SCALES
+from tallystick.derivations.scales import SCALES
 from tallystick.errors import BadInput, quoted, shown
 
 LONGEST = 40  # characters; "1.5 billion parameters" has 22

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from tallystick.derivations.markup import plain
+from tallystick.derivations.scales import MYRIADS, WORDS
 from tallystick.derivations.tokens import tokens, writes_dots
 from tallystick.errors import BadInput
 
@@ -22,7 +23,8 @@ Span = tuple[int, int]
 _BETWEEN = r"\{[,. ]?\}|\\[,;:! ]|\\thinspace ?|~|[.,_'’]|[ \u00a0\u2009\u202f](?=\d{3}(?!\d))"  # between two digits
 _DIGITS = re.compile(rf"(?<![\w.])\d+(?:(?:{_BETWEEN})\d+)*")
 _SCALE = re.compile(
-    r"\s?\$?(?:\\[,;: ]|\s)*(?:\\(?:text|mathrm|,)\s*\{?\s*)?(?:[KMBTkmb](?![^\W\d_])|(?i:thousand|million|billion|trillion)|[万萬亿億억만])"
+    r"\s?\$?(?:\\[,;: ]|\s)*(?:\\(?:text|mathrm|,)\s*\{?\s*)?"
+    rf"(?:[KMBTkmb](?![^\W\d_])|(?i:{WORDS})|{MYRIADS})"
 )
 _RELATION = re.compile(r"(?:[=≈≃~|:]|\\approx|\\sim|\\simeq)[\s&$*_`\\(]*$")
 NEAR = 20  # characters before a number in which its relation sign is sought

@@ -298,7 +298,7 @@ class Readings:
         return number.unit >= LEAST_UNIT and any(value.meets(one) for one in moved)
 
     def _sets(self, left: Expression, number: Fraction) -> bool:
-        """Return whether a number is set right here, behind the number of its line: "5 d_model = 768"."""
+        """Return whether a number is set right here, behind a line's number: "5 d_model = 768"."""
         if not (isinstance(left, Operation) and left.symbols == ("*",)):
             return False
         before, name = left.parts
@@ -331,6 +331,10 @@ class Readings:
             if computed and has_slip(*values, least=least):
                 return ""
             return "has words or a function among its numbers"
+        return self._far(left, right, asides) or self._rounds(left, right, asides)
+
+    def _far(self, left: Side, right: Side, asides: bool) -> str:
+        """Return why two unequal sides are not meant as equal, or "" if they are."""
         one, other = (self.value(side.expression, asides).exact for side in (left, right))
         if right.loose and symbolic(right.expression):
             parts = left.expression.parts if isinstance(left.expression, Operation) else ()
@@ -352,7 +356,7 @@ class Readings:
             left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
             if not 0 < ratio <= FAR and not left_out:
                 return TOO_FAR
-        return self._rounds(left, right, asides)  # "92 × 4 × 4 = 32" holds only numbers
+        return ""  # "92 × 4 × 4 = 32" holds only numbers
 
 
 def _units(side: Side) -> Sequence[Fraction]:

@@ -203,7 +203,7 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
 
 def _ends_in_width(side: Expression) -> bool:
     """Return whether a product counts bytes itself: "2 × 28 × 2048 × 256 × 4"."""
-    if not (isinstance(side, Operation) and set(side.symbols) == {"*"} and len(side.parts) > 2):  # noqa: PLR2004
+    if not (isinstance(side, Operation) and set(side.symbols) == {"*"} and len(side.parts) > 2):
         return False
     last = side.parts[-1]
     return isinstance(last, Number) and last.value in _WIDTHS

@@ -30,6 +30,7 @@ PER_LAYER = re.compile(
     r"|\d\s?\S{0,12}\s+(?:\S{4,12}\s+)?(?:на (?:блок|сло)|(?:pro|je) (?:schicht|block)|par (?:couche|bloc)|por (?:capa|bloque|camada|bloco))[^=≈]*$",
     re.IGNORECASE,
 )
+MOST_WORDS = 6  # of a label; a longer one is a sentence
 LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
 OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}  # a sum of these alone counts attention
 AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
@@ -41,11 +42,13 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
 
     A total of a dimension or of a part does not.
     """
-    words = words_of(statement).partition("(")[0]
+    words, remark, inside = words_of(statement).partition("(")
     if _ACTIVE.search(f"{words} {re.split('[=≈:]', statement.plain)[0]}") and not is_near(judge, claim):
         return False
+    # "Of the weights of a block the MLP has 67% (56.7M of the total 85M)"
+    aside = remark and ")" not in inside and len(words.split()) > MOST_WORDS
     halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
-    if SIZE.search(words) or (len(halves) == 1 and not is_near(judge, claim)):
+    if aside or SIZE.search(words) or (len(halves) == 1 and not is_near(judge, claim)):
         return False
     around = tags_of(statement.heading) or tags_of(statement.section)
     if COUNT_OF.search(statement.label) and not is_near(judge, claim) and (around - KINDS or is_matrix(claim)):

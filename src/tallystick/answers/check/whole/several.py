@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from tallystick.answers.check.chain.sides import symbolic
-from tallystick.answers.check.claims import Claim, is_total
+from tallystick.answers.check.claims import Claim, is_in_bytes, is_total
 from tallystick.answers.check.equations import Judge
 
 UNLIKE = Fraction(3, 2)  # the smallest ratio of the totals of two models; a head may be a third of one
@@ -16,9 +16,13 @@ LEAST_PARTS = 2  # that two models have in common, with other sizes
 
 
 def is_of_models(judge: Judge, place: int) -> bool:
-    """Return whether a total is one of a row of them: "| Total | 39.3M | 25.4M |"."""
+    """Return whether a total is one of a row of them: "| Total | 39.3M | 25.4M |".
+
+    Bytes may stand beside it: "| Total | 1025B | 591 GB |".
+    """
     lines = judge.derivation.statements
-    row = [other for other, line in enumerate(lines) if line.line == lines[place].line and line.column]
+    beside = [other for other, line in enumerate(lines) if line.line == lines[place].line and line.column]
+    row = [other for other in beside if not is_in_bytes(lines[other])]
     stated = [claim.meant for other in row if (claim := judge.claims[other]) is not None]
     counts = all(lines[other].sides[-1].unit in ("", "parameters") for other in row)
     return is_total(lines[place]) and counts and min(stated, default=Fraction(0)) >= LEAST_TOTAL

@@ -10,13 +10,13 @@ from math import log2
 from typing import NamedTuple
 
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, symbolic
-from tallystick.answers.check.chain.unlike import TEN
 from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
 from tallystick.answers.check.earlier.implied import begins_line
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import layers_of, tags_of
 from tallystick.answers.check.whole.sections import (
+    MOST_WORDS,
     about_of,
     adds,
     is_matrix,
@@ -34,7 +34,6 @@ LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_ROWS = 2  # of a table, above their sum
-MOST_WORDS = 6  # of a label; a longer one is a sentence
 
 
 class Whole(NamedTuple):
@@ -46,6 +45,27 @@ class Whole(NamedTuple):
 
 def whole(judge: Judge) -> Whole:
     """Return the statement that is the total of the text, if any.
+
+    A number from which a text only computes bytes, operations or hours is given, not counted.
+    """
+    found = _stated_whole(judge)
+    return found if found.place is None or _counts(judge, found.place) else Whole(None)
+
+
+def _counts(judge: Judge, place: int) -> bool:
+    """Return whether a text counts parameters: its total, or parts of it."""
+    total = judge.so_far.at(place)
+    statement = judge.derivation.statements[place]
+    if TOTAL.search(words_of(statement)) or statement.label.startswith("+"):
+        return True
+    lines = zip(judge.derivation.statements, judge.claims, strict=True)
+    computed = [(line, one) for line, one in lines if one and (one.expression or len(line.sides) > 1)]
+    least = total.stated / LEAST_OF_PARTS
+    return not computed or any(one.stated >= least and not is_in_bytes(line) for line, one in computed)
+
+
+def _stated_whole(judge: Judge) -> Whole:
+    """Return the statement that states the total of the text, if any.
 
     A total is a sum or is labelled as a total, and no larger sum uses it. Several may qualify, as
     for two models, or a model with and without its LM head: the one nearest to the model is chosen.
@@ -174,8 +194,11 @@ def _of_adapters(judge: Judge) -> int | None:
 def _sums_rows(judge: Judge, place: int) -> bool:
     """Return whether a row called a total is the sum of the rows of its table above it."""
     lines, claim = judge.derivation.statements, judge.claims[place]
-    if claim is None or not TOTAL.search(lines[place].label) or is_in_bytes(lines[place]):
+    label = lines[place].label
+    if claim is None or not TOTAL.search(label) or is_in_bytes(lines[place]):
         return False
+    if claim.expression is None and "one" in tags_of(label):
+        return False  # "| Total per layer | 113M |"
     rows = list[int]()
     for row in range(place - 1, -1, -1):
         if "|" not in lines[row].plain or lines[row + 1].line - lines[row].last > 1:
@@ -338,6 +361,4 @@ def _is_stated(claim: Claim) -> bool:
     side = claim.side
     if isinstance(side, Number):
         return True
-    power = side.parts[-1] if isinstance(side, Operation) and side.symbols == ("*",) else None
-    scientific = isinstance(power, Operation) and power.symbols == ("^",) and power.parts[0] == TEN  # "341 × 10^9"
-    return scientific or (isinstance(side, Operation) and set(side.symbols) <= ASIDES)
+    return isinstance(side, Operation) and set(side.symbols) <= ASIDES
