@@ -74,6 +74,34 @@ def test_a_point_is_a_decimal_one_unless_the_text_settles_it():
     assert equations("A: 50.257 × 768 = 38.597.376\nB: 1.024 × 768 = 786.432") == [RIGHT, (786_432, 786_432, True)]
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Qwen 2.5: 9,0 + 0,8 + 1 = 10,8 GB. Danach 9,0 + 3,2 + 1 = 13,2 GB.", 10_800_000_000),
+        ("Llama 3.1 hat 8,03 Mrd. und 0,5 Mrd.: 3 × 50.257 = 150.771", 150_771),
+    ],
+)
+def test_decimals_behind_commas_settle_what_points_are(text, value):
+    assert value in [equation.right for equation in tallystick.check(text).equations if equation.correct]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("38,6 triệu", 38_600_000),
+        ("38,6 miljoen", 38_600_000),
+        ("38,6 milionów", 38_600_000),
+        ("38,6 мільйонів", 38_600_000),
+        ("0,039 mld", 39_000_000),
+        ("0.0000386万亿", 38_600_000),
+        ("38.6 millions", 38_600_000),
+    ],
+)
+def test_words_for_powers_of_ten(written, value):
+    (equation,) = tallystick.check(f"Embedding: 50257 × 768 = {written}").equations
+    assert (equation.right, equation.correct) == (value, True)
+
+
 def test_sums_of_rounded_numbers_are_right_within_their_rounding():
     assert equations("38.6M + 85.1M + 0.79M = 124.5M")[0][2] is True
     assert equations("38.6M + 85.1M + 0.79M = 124.9M")[0][2] is False

@@ -16,7 +16,14 @@ from tallystick.derivations.lines import Line
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import computes, goes_on, is_sure, is_variable, unit_of
 from tallystick.derivations.reading import MOST_SHOWN, Reading
-from tallystick.derivations.rewrites import factor_around, with_shapes, with_sizes, without_settings
+from tallystick.derivations.rewrites import (
+    GOES_ON,
+    factor_around,
+    with_results,
+    with_shapes,
+    with_sizes,
+    without_settings,
+)
 from tallystick.derivations.statements import TOTAL, Side
 from tallystick.derivations.tokens import Token
 
@@ -66,6 +73,8 @@ class Chains(Reading):
         Each piece between two relations ends a chain, begins one, or is a link of it.
         """
         pieces = self._outer(line, text, label) if "(" in text or "[" in text else self._tokens(text)  # much faster
+        if GOES_ON.search(text):
+            pieces = with_results(pieces)
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
             return False

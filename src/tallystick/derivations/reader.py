@@ -50,6 +50,10 @@ _OF_NUMBER = re.compile(
 _ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
 # "28 layers → 8,852,938,752", "final norm → 3072", but no "768 → 3072"
 _RESULT = re.compile(r"(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|]*?)\s*→\s*(?P<value>[≈~]?\s?\d[^=≈→:|]*)")
+# "activations: 200 MB ← 8 × 256 × 512 × 2 (fp16)"
+_FROM = re.compile(
+    r"(?P<words>[^=≈←\d]*[:|]\s*)(?P<value>[≈~]?\s?\d[\d.,_]*\s?\w{0,2})\s*(?:←|<-)\s*(?P<product>\d[^=≈()←]*\*[^=≈()←]*\d)(?P<rest>(?:\D[^=≈]*)?)"
+)
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
@@ -177,6 +181,8 @@ class _Reader(Values):
         before = len(self.statements)
         if "→" in line.plain and (arrow := _RESULT.fullmatch(line.plain)):
             line = line._replace(plain=f"{arrow['words']}: {arrow['value']}")
+        if ("←" in line.plain or "<-" in line.plain) and (arrow := _FROM.fullmatch(line.plain)):
+            line = line._replace(plain=f"{arrow['words']}{arrow['product']} = {arrow['value']} {arrow['rest']}")
         if "~" in line.plain and len(_ROUGH.findall(line.plain)) > 1:
             line = line._replace(plain=_ROUGH.sub(" ", line.plain))
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):

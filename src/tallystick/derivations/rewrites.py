@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tallystick.derivations.phrases import ARROWS, computes, is_function
 from tallystick.derivations.tokens import Token
 
+GOES_ON = re.compile(r"[.,;]\s*\*\s*\d")  # a product that begins with its sign
+ENDS = (".", ",", ";")  # of a sentence, or of a part of one
+MOST_COUNTED = 999  # layers
 _SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
 
 
@@ -33,6 +37,30 @@ def without_settings(pieces: Sequence[Token]) -> Sequence[Token]:
     ]
     inside = {place + step for place in places for step in range(len(_SETTING))}
     return [piece for place, piece in enumerate(pieces) if place not in inside] if inside else pieces
+
+
+def with_results(pieces: Sequence[Token]) -> list[Token]:
+    """Insert the result of a chain before the product that goes on from it in the next sentence.
+
+    Example: "3 × 4096 × 14336 ≈ 176M per layer. × 32 layers = 5.6B".
+    """
+    found: list[Token] = []
+    result: Token | None = None
+    for place, piece in enumerate(pieces):
+        times = piece.text == "*" and pieces[place - 1].text in ENDS
+        if times and result is not None and any(map(_counts, pieces[place + 1 : place + 2])):
+            found.append(result._replace(start=piece.start, end=piece.start))
+        if piece.number is not None and place and pieces[place - 1].kind == "relation":
+            result = piece
+        elif piece.kind not in ("word", "stop"):
+            result = None
+        found.append(piece)
+    return found
+
+
+def _counts(token: Token) -> bool:
+    number = token.number
+    return number is not None and not number.rounded and number.unit == 1 and number.value <= MOST_COUNTED
 
 
 def with_sizes(pieces: Sequence[Token]) -> list[Token]:

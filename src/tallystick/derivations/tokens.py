@@ -26,7 +26,7 @@ MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
 _BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
-_GROUPED = r"\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
+_GROUPED = r"(?!0[,.])\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
 _COMMAS = r"[1-9]\d{0,2}(?:,\d{3}){2,}(?![\d,])"  # groups by commas, though the text also groups by dots
 _BLANKS = r"[1-9]\d{0,2}(?: \d{3})+(?![\d,.])"  # or by blanks
 _COMMA = rf"\d+,\d{{1,3}}(?=\s?(?:[KMBTG%](?!\w)|(?i:{WORDS})))|(?<=\*)\d,\d{{1,2}}(?=\s?\*)"  # 38,6M, 3*2,6*4096
@@ -34,7 +34,7 @@ _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBGКМ])(?!\w)|\s{0,2}(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
-    rf"|\s{{0,3}}(?P<word>(?i:{WORDS}))(?!\w)(?:\.(?=\s*(?:[-+*/=≈);]|$)))?"
+    rf"|\s{{0,3}}(?P<word>(?i:{WORDS}))(?!\w)(?:(?<=(?i:mio|mrd|mln|mld|tsd|тыс|млн|лрд))\.(?=\s*(?:[-+*/=≈);]|$)))?"
     rf"|\s?(?P<myriad>{MYRIADS})"
     r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
 )
@@ -59,8 +59,8 @@ _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 
 # Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
 _WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
-# "0,8 + 1 = 1,8 GB" has decimals behind commas; "Llama 3.1" is no number.
-_BEHIND_COMMA = re.compile(r"(?<![\w.,\[(])\d{1,4},\d{1,2}(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZМм]\w))")
+# "0,8 + 1 = 1,8 GB" has decimals behind commas; "Llama 3.1" is a name.
+_BEHIND_COMMA = re.compile(rf"(?<![\w.,\[(])\d{{1,4}},\d{{1,2}}(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZМ]\w|(?i:{WORDS})))")
 _BEHIND_POINT = re.compile(r"(?P<name>\b[A-Z][A-Za-z-]*[ -])?(?<![\w.])\d+\.(?:\d{1,2}|\d{4,})(?![.\w])")
 _BY_COMMAS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _LEAST_COMMAS = 2  # decimals behind commas that settle how a text writes them
@@ -101,7 +101,7 @@ _NUMBER = {
 
 
 _IS_DOTTED = re.compile(_DOTTED)
-_IS_DECIMAL = re.compile(r"\d+,\d{1,2}")
+_IS_DECIMAL = re.compile(r"\d+,\d{1,2}|0,\d{3}")
 _GROUPS = re.compile(r"[,'’_ ]")
 
 

@@ -120,3 +120,10 @@ def test_a_sum_with_a_term_in_words_is_not_judged(text):
     answer = tallystick.check(text)
     assert answer.equations == ()
     assert len(answer.unread) == 1
+
+
+@pytest.mark.parametrize(("layers", "wrong"), [("5.6B", []), ("5.2B", [5_632_000_000])])
+@pytest.mark.parametrize("end", [" per layer. ", ". ", ", "])
+def test_a_product_goes_on_in_the_next_sentence(layers, wrong, end):
+    text = f"FFN: 3 × 4096 × 14336 ≈ 176M{end}× 32 layers = {layers}."
+    assert [e.should_be for e in tallystick.check(text).equations if not e.correct] == wrong

@@ -99,3 +99,33 @@ def test_a_letter_of_bytes_may_count_1024(text, letter):
     written = text.split()[0]
     (only,) = tallystick.check(f"Cache: {text} = {written} {letter}\n").equations
     assert only.correct
+
+
+@pytest.mark.parametrize(
+    ("written", "should_be"), [("1.5B", None), ("1.6B", None), ("1.4B", 1_557_611_200), ("1.7B", 1_557_611_200)]
+)
+def test_a_number_after_about_may_be_cut(written, should_be):
+    assert slips(f"Total = 1,557,611,200 ≈ {written}") == ([] if should_be is None else [(1, should_be)])
+
+
+def test_thousands_after_about_may_be_cut():
+    assert slips("LSTM: 4 × 256 × (64 + 256) ≈ 327,000\n") == []
+    assert slips("LSTM: 4 × 256 × (64 + 256) ≈ 326,000\n") == [(1, 327_680)]
+
+
+def test_a_number_with_a_power_of_ten_is_one_number():
+    """32 × 4 × 4096² + 32 × 3 × 4096 × 11008 + 32000 × 4096 = 6,607,077,376."""
+    text = (
+        "- Attention: $32 \\times 4 \\times 4096^2 = 2.147 \\times 10^9$\n"
+        "- MLP: $32 \\times 3 \\times 4096 \\times 11008 = 4.328 \\times 10^9$\n"
+        "- Embedding: $32000 \\times 4096 = 0.131 \\times 10^9$\n"
+        "- Total: ${} \\times 10^9$ parameters.\n"
+    )
+    assert tallystick.check(text.replace("{}", "6.61")).total_claimed == 6_610_000_000
+    assert slips(text.replace("{}", "6.61")) == []
+    assert slips(text.replace("2.147", "2.417").replace("{}", "6.61"))[:1] == [(1, 2_147_483_648)]
+
+
+def test_a_name_set_behind_the_number_of_its_line_is_no_product():
+    text = "Embedding: 30522 × 768 = 23,440,896\n2 # tokens\n3 vocab_size=30522,\n5 hidden_size=768,\n"
+    assert slips(text) == []

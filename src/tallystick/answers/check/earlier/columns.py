@@ -31,6 +31,7 @@ MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
 _MORE = re.compile(
     r"\b(?:incl\w*|with|plus|etc|others?|misc\w*|rest|active|trainable)\b|[+…]|\u7b49|\.\.\.", re.IGNORECASE
 )
+_MARKED = re.compile(r"[\s#/;│]*[-*+•]\s")  # an item of a list
 TAKEN_TIMES = re.compile(r"\((?:[^()=]*\s)?[*×x]\s?\d{1,3}\)")  # "| 589,824 | Key projection (×12) |" is of one layer
 _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
 
@@ -98,23 +99,27 @@ class Columns:
         sure = sure or ends_alike(claim.stated, self.so_far.sum(found).exact)
         return found[::-1] if even and len(found) >= LEAST_ADDENDS and sure and not missed else []
 
-    def items(self, statement: Statement) -> list[int]:
+    def items(self, statement: Statement, *, least_computed: int = 2) -> list[int]:
         """Return the items of the list above a total, or [] if these may not be all.
 
         The numbers of one layer are no items, and no item stands under another one.
+
+        Args:
+            statement: the statement of the total.
+            least_computed: how many of the items must have a formula.
         """
         if _MORE.search(statement.plain):
             return []
         lines, free = self.derivation.lines, frozenset(self.so_far.free())
         found, read, first = list[int](), set[int](), statement.line
-        margin = margin_of(lines[first - 1])
+        margin, marked = margin_of(lines[first - 1]), _MARKED.match(lines[first - 1]) is not None
         for place in range(self.so_far.place - 1, max(-1, self.so_far.place - 1 - MOST_SUMMED), -1):
             one = self.derivation.statements[place]
             between = lines[one.last : first - 1]
             within = margin_of(lines[one.line - 1]) - margin
             if len(between) > MOST_BETWEEN or any(map(SECTION.match, between)) or within < 0:
                 break
-            if is_total(one) and not within:
+            if not within and (is_total(one) or (marked and not _MARKED.match(lines[one.line - 1]))):
                 break
             first = one.line
             read.update(range(first, one.last + 1))
@@ -125,7 +130,7 @@ class Columns:
             line for number, line in enumerate(lines[first - 1 : statement.line - 1], first) if number not in read
         )
         computed = sum(self.so_far.at(place).expression is not None for place in found)
-        sure = len(found) >= LEAST_ADDENDS and computed > 1 and not any(map(HUNDREDS.search, unread))
+        sure = len(found) >= LEAST_ADDENDS and computed >= least_computed and not any(map(HUNDREDS.search, unread))
         taken = any(TAKEN.search(line) or TAKEN_TIMES.search(line) for line in lines[first - 1 : statement.line])
         return found if sure and not taken and not self._are_nested(found) else []
 

@@ -22,6 +22,7 @@ from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import (
     SUBTOTAL,
     TAKEN,
+    TOTAL,
     Derivation,
     Side,
     Statement,
@@ -41,6 +42,8 @@ NEAR = 2  # a total off by more than this factor is not meant as that sum
 
 MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
 
+BINARY = Fraction(1024, 1000) ** 3  # GiB may be added to GB
+_RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
 _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
 _NAMED_SUM = re.compile(r"[=≈][^=≈\d]*[^\W\d][^=≈\d+]*\+[^=≈\d]*[=≈]")
 _LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
@@ -116,7 +119,8 @@ class Implied:
             self.columns.prove(statement, above)
         if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
             found = self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
-            return found or (self._of_the_list(statement, claim) if judged and not known else None)
+            found = found or (self._of_the_list(statement, claim) if judged and not known else None)
+            return found or self._above_its_total(statement, claim)
         return Sum(tuple(above), sums, fits)
 
     def part_of(self, statement: Statement, claim: Claim) -> Fraction | None:
@@ -253,6 +257,22 @@ class Implied:
         off = self._is_off(items, claim) or (typed and not self._leaves_out(items, claim))
         return Sum(tuple(items), sums, fits=False) if off else None
 
+    def _above_its_total(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return the items of a list of bytes if their total is less than they are.
+
+        It may be more: there is overhead that a list leaves out.
+        """
+        if not (_is_bytes(statement) and TOTAL.search(statement.label)):
+            return None
+        items = self.columns.items(statement, least_computed=0)
+        lines = [self.derivation.statements[place] for place in items]
+        sums = self.so_far.sum(items)
+        less = sums.low > BINARY * claim.written.high
+        apart = any(_RATE.search(f"{line.label} {line.clause}") or not _is_bytes(line) for line in lines)
+        return (
+            Sum(tuple(items), sums, fits=False) if less and not apart and not self._leaves_out(items, claim) else None
+        )
+
     def _goes_on_right(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is the sum of the right numbers, of which a line misstates one.
 
@@ -330,6 +350,10 @@ class Implied:
                 break
             found.append(place)
         return found[::-1]
+
+
+def _is_bytes(statement: Statement) -> bool:
+    return statement.sides[-1].unit == "bytes"
 
 
 def _is_far(stated: Value, parameters: int) -> bool:

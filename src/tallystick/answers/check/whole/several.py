@@ -18,7 +18,7 @@ LEAST_PARTS = 2  # that two models have in common, with other sizes
 def is_of_models(judge: Judge, place: int) -> bool:
     """Return whether a total is one of a row of them: "| Total | 39.3M | 25.4M |".
 
-    Bytes may stand beside it: "| Total | 1025B | 591 GB |".
+    Bytes may follow: "| Total | 1025B | 591 GB |".
     """
     lines = judge.derivation.statements
     beside = [other for other, line in enumerate(lines) if line.line == lines[place].line and line.column]

@@ -1,0 +1,92 @@
+"""Texts about memory and compute: bytes that a product counts itself, their lists, given counts."""
+
+from __future__ import annotations
+
+import pytest
+
+import tallystick
+
+
+def slips(text, against=None):
+    return [(e.line, e.should_be) for e in tallystick.check(text, against=against).equations if not e.correct]
+
+
+@pytest.mark.parametrize(
+    ("line", "should_be"),
+    [
+        ("KV cache: 2 × 28 × 2048 × 256 × 4 = 57 MB", 117_440_512),
+        ("KV cache: 2 × 28 × 2048 × 256 × 4 = 117 MB", None),
+        ("KV cache: 2 × 28 × 2048 × 256 × 4 = 112 MB", None),  # MiB
+        ("Weights: 2048 × 5504 × 3 = 68 MB", None),  # two bytes each
+    ],
+)
+def test_a_product_with_a_width_has_its_bytes(line, should_be):
+    assert slips(line) == ([] if should_be is None else [(1, should_be)])
+
+
+@pytest.mark.parametrize(
+    ("line", "should_be"),
+    [
+        ("activations: 12.6 MB ← 8 × 256 × 512 × 6 × 2 (fp16)", None),
+        ("activations: 200 MB ← 8 × 256 × 512 × 6 × 2 (fp16)", 12_582_912),
+        ("activations: 200 MB ← far below 2,000 MB", None),
+    ],
+)
+def test_a_product_behind_an_arrow_gives_the_number_before_it(line, should_be):
+    text = f"3 × 1024 = 3,072\n# {line}\n"
+    assert slips(text) == ([] if should_be is None else [(2, should_be)])
+
+
+LIST = "**Budget**: 90 GB\n- Weights: 7B × 2 = 14 GB\n- Gradients: 14 GB\n- Adam: 7B × 8 = 56 GB\n- Total: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("total", "should_be"),
+    [("84 GB", None), ("40 GB", 84 * 10**9), ("79 GB", None), ("97 GB", None)],  # 79 GiB; 13 GB of others
+)
+def test_bytes_are_no_less_than_their_parts(total, should_be):
+    assert slips(LIST.format(total)) == ([] if should_be is None else [(5, should_be)])
+
+
+def test_rates_have_no_sum():
+    assert slips(LIST.format("40 GB").replace("14 GB\n- Adam", "14 GB per GPU\n- Adam")) == []
+
+
+GIVEN = "GPT-3 training:\n  N = 175B parameters\n  D = 300B tokens\n  FLOPs = 6 × N × D = 3.15 × 10^23 FLOPs\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [
+        (GIVEN, None),
+        (f"{GIVEN}Layers: 96 × 1,812,099,072 = 173,961,510,912\n", 175 * 10**9),
+        (GIVEN.replace("N =", "Total: N ="), 175 * 10**9),
+    ],
+)
+def test_a_count_that_is_only_used_is_no_total(text, total):
+    assert tallystick.check(text, against="gpt3-175b").total_claimed == total
+
+
+TABLE = """\
+| Part | Params | Format | Memory |
+|---|---|---|---|
+| Attention | 4.77B | BF16 | 9.54 GB |
+| Experts | 1014.69B | INT4 | 570.76 GB |
+| Shared | 2.64B | BF16 | 5.28 GB |
+| **Total** | {} | Mixed | **585.58 GB** |
+"""
+
+
+def test_a_column_counts_what_is_above_it():
+    """4.77 + 1014.69 + 2.64 = 1022.1, and 9.54 + 570.76 + 5.28 = 585.58."""
+    answer = tallystick.check(TABLE.format("1022.1B"))
+    assert answer.total_claimed == 1_022_100_000_000
+    assert [(e.right, e.correct) for e in answer.equations] == [(1_022_100_000_000, True), (585_580_000_000, True)]
+
+
+def test_the_last_row_of_one_layer_is_no_total():
+    text = "\n".join(f"| {part} | 2048 × {size} | {size * 2048 / 1e6:.1f}M |" for part, size in PARTS)
+    assert tallystick.check(f"{text}\n| **Total per layer** | | ~113M |\nTotal layers: 46\n").total_claimed is None
+
+
+PARTS = [("Q", 2048), ("K", 1024), ("V", 1024), ("O", 2048), ("gate", 16384), ("up", 16384), ("down", 16384)]
