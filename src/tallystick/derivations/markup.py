@@ -38,14 +38,21 @@ _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)"
 _RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KMB]?\s?$)")
 _QUOTIENT = re.compile(r"[=:(]\s*(\d{1,9})\s?//\s?(\d{1,9})\s?$")  # of Python: "head_dim = 768 // 12"
 
+# "12 times 7,087,872", "176M per layer. Times 32 layers": words for the sign
+_TIMES = re.compile(
+    r"(?<=[\dKMB)])\s*(?:times|multiplied by|mal|fois|multiplié par|(?:multiplicad[oa] )?por|vezes|умножить на|умноженное на"
+    r"|乘以|乘|かける|곱하기)\s*(?=[(\d])|(?<=[.;,])\s+times\s+(?=\d)",
+    re.IGNORECASE,
+)
 # "12 × 768² is about 7.1 million": a verb between arithmetic and its result.
 _PERCENT_FIRST = re.compile(r"(?<=[=≈~(])(\s*)%(\d[\d.,]*\d|\d)")  # of Turkish: "= %0.78"
 _VERB = re.compile(
-    r"(?<=[\w)])\s+(?:is|are|gives|makes|equals|yields|comes to|ergibt|ergeben|ist|sind|font|fait|donne|da|dan|son|fa|dà|равно)\s+"
+    r"(?<=[\w)])\s+(?:is|are|gives|makes|equals|yields|comes to|ergibt|ergeben|ist|sind|font|fait|donne|da|dan|es|son|é|fa|dà|daje|равно)\s+"
     r"(about|approximately|roughly|around|nearly|almost|just over|etwa|rund|ca\.|environ|unos|unas|circa|около|примерно)?\s*"
     r"(?=~?\d(?:[\d,._]*\d)?+(?:\s?[KMBT]\b|\s+(?:thousand|[mb]illion|param|weights|mil[lh]|mio)|[^\w\s%]|$))",
     re.IGNORECASE,
 )
+_IS = re.compile(r"(?<=[\d)])\s*(?:等于|等於|得到|得)\s*(?=\d)")
 _PRODUCT = re.compile(r"\d\s*[*x×·^²]\s*\(?\d")
 _COMPUTED = re.compile(rf"{_PRODUCT.pattern}[^=≈:;]*$")
 
@@ -157,6 +164,8 @@ def plain(line: str) -> str:
     if not line.isascii():
         line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
     line = line.translate(_CHARACTERS)
+    line = _TIMES.sub(" * ", line)
+    line = _IS.sub(" = ", line) if _PRODUCT.search(line) else line
     return _VERB.sub(_related, line) if " " in line and _PRODUCT.search(line) else line
 
 

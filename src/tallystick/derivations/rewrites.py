@@ -50,7 +50,11 @@ def with_results(pieces: Sequence[Token]) -> list[Token]:
         times = piece.text == "*" and pieces[place - 1].text in ENDS
         if times and result is not None and any(map(_counts, pieces[place + 1 : place + 2])):
             found.append(result._replace(start=piece.start, end=piece.start))
-        if piece.number is not None and place and pieces[place - 1].kind == "relation":
+        if (
+            piece.number is not None
+            and place
+            and (pieces[place - 1].kind == "relation" or pieces[place - 1].text in ":\uff1a")
+        ):
             result = piece
         elif piece.kind not in ("word", "stop"):
             result = None

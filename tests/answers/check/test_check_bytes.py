@@ -90,3 +90,21 @@ def test_the_last_row_of_one_layer_is_no_total():
 
 
 PARTS = [("Q", 2048), ("K", 1024), ("V", 1024), ("O", 2048), ("gate", 16384), ("up", 16384), ("down", 16384)]
+
+
+def test_the_trained_and_the_frozen_half_are_no_whole():
+    text = "Layer: 3 × 256 = 768\nTotal trainable: 768 × 4 = 3,072\nTotal frozen: 2,304 × 4 + 1,120 = 10,336\n"
+    assert tallystick.check(text).total_claimed is None
+
+
+def test_cited_counts_of_several_models_are_no_total():
+    cards = "".join(f"### {name}\n- Total params: {count}\n- KV: 2 × 8 × 128 = 2,048\n" for name, count in CARDS)
+    assert tallystick.check(cards).total_claimed is None
+
+
+CARDS = [("Mixtral 8x7B", "46.7B"), ("Mixtral 8x22B", "141B"), ("Qwen3", "235B")]
+
+
+def test_adapters_are_not_the_model_that_is_named():
+    text = "## LoRA parameters\n\nc_attn: 4 × (768 + 2304) = 12,288\n\nTotal for 12 blocks:\n\n12,288 × 12 = 147,456\n"
+    assert tallystick.check(text, against="gpt2").total_claimed is None

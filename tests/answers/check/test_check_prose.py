@@ -127,3 +127,18 @@ def test_a_sum_with_a_term_in_words_is_not_judged(text):
 def test_a_product_goes_on_in_the_next_sentence(layers, wrong, end):
     text = f"FFN: 3 × 4096 × 14336 ≈ 176M{end}× 32 layers = {layers}."
     assert [e.should_be for e in tallystick.check(text).equations if not e.correct] == wrong
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12 times 7,087,872 is {}.",
+        "12 multiplied by 7,087,872 equals {}",
+        "12乘以7,087,872等于{}",
+        "12 multiplicado por 7,087,872 es {}",
+        "Per layer: 7,087,872. Times 12 layers = {}.",
+    ],
+)
+def test_words_for_signs(text):
+    assert wrong(text.format("85,054,464")) == []
+    assert wrong(text.format("85,954,464")) == [85_054_464]

@@ -197,3 +197,33 @@ def test_each_column_of_a_table_has_a_total(norm, small, large, wrong):
 def test_the_columns_of_other_models_are_not_those_of_this_one():
     text = "| Part | small | medium |\n|---|---|---|\n| Token embedding | 38.6M | 58.6M |\n| Head | 38.6M | 31.6M |\n"
     assert all(one.correct for one in tallystick.check(f"Sizes: 2 × 3 = 6\n\n{text}", against="gpt2").equations)
+
+
+@pytest.mark.parametrize(("first", "wrong"), [("173.9B", []), ("174.5B", [173_946_175_488])])
+def test_each_result_of_a_sum_is_that_of_its_addend(first, wrong):
+    text = f"Total: 96 × 12 × 12288² + 50000 × 12288 ≈ {first} + 0.6B ≈ 175B\n"
+    assert [e.should_be for e in tallystick.check(text).equations if not e.correct] == wrong
+
+
+ITEMS = """\
+1. **One** (d = 768): final norm 1,536.
+   Layers 12 × 7,087,872 = 85,054,464, words 50257 × 768 = 38,597,376.
+   Total = 123,653,376
+2. **Two** (d = 1600): layers 48 × 30,740,800 = 1,475,558,400.
+   Words: 50257 × 1600 = 80,411,200
+   Total = {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("total", "wrong"),
+    [
+        ("1,555,969,600", []),
+        ("1,555,972,800", []),  # with the final norm, 2 × 1600, which is not listed
+        ("1,556,969,600", [1_555_969_600]),
+    ],
+)
+def test_an_item_of_a_list_has_its_own_total(total, wrong):
+    """1,475,558,400 + 80,411,200 = 1,555,969,600."""
+    answer = tallystick.check(ITEMS.format(total))
+    assert [e.should_be for e in answer.equations if not e.correct] == wrong

@@ -169,11 +169,12 @@ def counts_no_parameters(statement: Statement, number: Fraction) -> bool:
 
 def is_of_adapters(statement: Statement) -> bool:
     """Return whether a statement or its heading mentions adapters."""
-    return _mentions_adapters(statement.heading, statement.label, statement.clause)
+    return mentions_adapters(statement.heading, statement.label, statement.clause)
 
 
 @lru_cache(MOST_KEPT)
-def _mentions_adapters(*words: str) -> bool:
+def mentions_adapters(*words: str) -> bool:
+    """Return whether some words mention adapters."""
     return _ADAPTERS.search(" ".join(words)) is not None
 
 

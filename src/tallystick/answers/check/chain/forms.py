@@ -33,6 +33,17 @@ def in_unit(side: Side, unit: int) -> Expression:
     return Number(number.value / unit, number.unit / unit)
 
 
+def are_results(left: Expression, right: Expression) -> bool:
+    """Return whether a sum of rounded numbers has the results of as many computed addends.
+
+    Example: "96 × 12 × 12288² + 50000 × 12288 ≈ 173.9B + 0.6B".
+    """
+    if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
+        return False
+    computed = set(left.symbols) == {"+"} and all(isinstance(part, Operation) for part in left.parts)
+    return computed and all(isinstance(part, Number) and part.rounded for part in right.parts)
+
+
 def below(side: Expression) -> Expression:
     """Return a product with all factors after a slash below it: "16 × 20 / 2 × 2 = 80"."""
     if not (isinstance(side, Operation) and "/" in side.symbols and "*" in side.symbols):

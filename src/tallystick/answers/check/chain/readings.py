@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from tallystick.answers.check.chain.forms import (
+    are_results,
     below,
     in_unit,
     is_sum_of_decimals,
@@ -232,8 +233,8 @@ class Readings:
         left, right, loose = one.expression, other.expression, other.loose
         first = alone(left, loose=loose) or self.value(left, asides, loose=loose)
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
-        if first.meets(second):
-            return True
+        if first.meets(second) or are_results(left, right):
+            return first.meets(second) or self._agree_by_parts(one, other, asides)
         if is_cut(one, other, first, second) or continues(left, right) or self._agree_by_parts(one, other, asides):
             return True
         factor = first_factor(right)

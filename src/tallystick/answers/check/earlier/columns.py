@@ -26,12 +26,13 @@ from tallystick.derivations.statements import (
 MOST_APART = 6  # lines from one addend to the next above a drawn line
 MOST_BETWEEN = 2  # lines from one item of a list to the next
 LEAST_ADDENDS = 3
+LONGEST_ITEM = 40  # lines
 MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
 # "Total with all norms" counts more than the list does.
 _MORE = re.compile(
     r"\b(?:incl\w*|with|plus|etc|others?|misc\w*|rest|active|trainable)\b|[+…]|\u7b49|\.\.\.", re.IGNORECASE
 )
-_MARKED = re.compile(r"[\s#/;│]*[-*+•]\s")  # an item of a list
+_MARKED = re.compile(r"[\s#/;│]*(?:[-*+•]|\d{1,2}[.)])\s")  # an item of a list
 TAKEN_TIMES = re.compile(r"\((?:[^()=]*\s)?[*×x]\s?\d{1,3}\)")  # "| 589,824 | Key projection (×12) |" is of one layer
 _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
 
@@ -142,6 +143,14 @@ class Columns:
             if one == other or min(margins[1:]) > margins[0]:
                 return True
         return False
+
+
+def item_around(lines: Sequence[str], number: int) -> int:
+    """Return the line at which the item of a list begins that a line stands under, or 0."""
+    margin = margin_of(lines[number - 1])
+    above = range(number - 1, max(0, number - 1 - LONGEST_ITEM), -1) if margin else ()
+    begins = next((one for one in above if lines[one - 1].strip() and margin_of(lines[one - 1]) < margin), 0)
+    return begins if begins and _MARKED.match(lines[begins - 1]) else 0
 
 
 def _are_all(rows: Iterable[str]) -> bool:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike, is_mistyped, is_typed_for
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
 from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
 from tallystick.answers.check.earlier.addends import Addends
-from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns
+from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.core.budget import current
@@ -40,6 +40,7 @@ NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
 LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
 
+LEAST_VECTOR = 16  # elements of a norm or a bias
 MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
 
 BINARY = Fraction(1024, 1000) ** 3  # GiB may be added to GB
@@ -102,6 +103,7 @@ class Implied:
             and not self._leaves_out(above, claim)
             and not self._passes_over(above)
             and not self._goes_on_right(above, claim)
+            and not (judged and not tags_of(statement.label) and self._lacks_a_norm(above, claim))
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
@@ -299,6 +301,16 @@ class Implied:
             for before, after in runs
         )
 
+    def _lacks_a_norm(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total has a few vectors more than its list: the final norm, a bias.
+
+        Their size is a factor of an addend: 3,200 next to 50257 × 1600.
+        """
+        more = claim.stated - self.so_far.sum(places).exact
+        products = (self.so_far.at(place).expression for place in places)
+        sizes = {number.value for product in products if product is not None for number in numbers_in(product)}
+        return any(more in (size, 2 * size) for size in sizes if size >= LEAST_VECTOR)
+
     def _lists(self, places: Sequence[int]) -> bool:
         """Return whether the statements from the first of `places` to the current one form a list.
 
@@ -332,7 +344,12 @@ class Implied:
             return self._block(statement)
         if judged and not about:
             free = self.so_far.free()[::-1]
-            own = [place for place in free if self.derivation.statements[place].section == statement.section]
+            begins = item_around(self.derivation.lines, statement.line)
+            own = [
+                place
+                for place in free
+                if (one := self.derivation.statements[place]).section == statement.section and one.line >= begins
+            ]
             free = own if len(own) > 1 else free
             rows = [place for place in free if self._lists([place])] if "|" in statement.plain else free
             return rows if len(rows) > 2 else free  # a table's total sums its own rows

@@ -18,6 +18,8 @@ _HALF = re.compile(
     re.IGNORECASE,
 )  # of a model that has both
 _ACTIVE = re.compile(r"\bacti(?:ve|vated|f|fs|vos?|vi)\b|\baktiv|激活|活性|활성|\bактивн", re.IGNORECASE)
+_FROZEN = re.compile(r"\b(?:frozen|eingefroren\w*|gelé\w*|congelad\w*)\b|[冻凍][结結]|замороженн", re.IGNORECASE)
+_TRAINED = re.compile(rf"{_FROZEN.pattern}|\b(?:trainable|trained)\b", re.IGNORECASE)
 _OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмодел", re.IGNORECASE)
 _REMARK = re.compile(r"\([^()]*\)\s*$")  # "Total params (without scales)" counts more than scales
 _WITH = re.compile(
@@ -47,8 +49,14 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
         return False
     # "Of the weights of a block the MLP has 67% (56.7M of the total 85M)"
     aside = remark and ")" not in inside and len(words.split()) > MOST_WORDS
+    trained = _TRAINED.search(words) is not None and any(map(_FROZEN.search, judge.derivation.lines))
     halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
-    if aside or SIZE.search(words) or (len(halves) == 1 and not is_near(judge, claim)):
+    if (
+        aside
+        or (trained and not is_near(judge, claim))
+        or SIZE.search(words)
+        or (len(halves) == 1 and not is_near(judge, claim))
+    ):
         return False
     around = tags_of(statement.heading) or tags_of(statement.section)
     if COUNT_OF.search(statement.label) and not is_near(judge, claim) and (around - KINDS or is_matrix(claim)):

@@ -53,6 +53,8 @@ def apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
         judge: the statements of the text, judged.
         places: indices of statements labelled as totals, in text order.
     """
+    if cited := _cited(judge, places):
+        return cited
     used: dict[int, set[int]] = {}
     for place, claim in enumerate(judge.claims):
         for user in claim.users if claim is not None else ():
@@ -67,6 +69,16 @@ def apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
         if derived and after and other:
             found.append(place)
     return tuple(found)
+
+
+def _cited(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
+    """Return totals of different models, each given in a section of its own and none derived."""
+    lines, claims = judge.derivation.statements, [judge.so_far.at(place) for place in places]
+    apart = len({lines[place].section for place in places}) == len(places) > 1
+    given = apart and all(claim.expression is None and not claim.used for claim in claims)
+    sizes = sorted(claim.meant for claim in claims)
+    unlike = given and all(more >= UNLIKE * less for less, more in pairwise(sizes))
+    return tuple(places) if unlike and not any(set(places) & {*one.users} for one in judge.claims if one) else ()
 
 
 def _counts_again(judge: Judge, lines: Collection[int], others: Collection[int]) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, symbolic
 from tallystick.answers.check.chain.variables import MOST_COUNTED
-from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
+from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures, mentions_adapters
 from tallystick.answers.check.earlier.implied import begins_line
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import layers_of, tags_of
@@ -54,14 +54,16 @@ def whole(judge: Judge) -> Whole:
 
 def _counts(judge: Judge, place: int) -> bool:
     """Return whether a text counts parameters: its total, or parts of it."""
-    total = judge.so_far.at(place)
-    statement = judge.derivation.statements[place]
+    total, statement = judge.so_far.at(place), judge.derivation.statements[place]
+    if judge.quantities is not None and mentions_adapters(statement.section) and not is_near(judge, total):
+        return False
     if TOTAL.search(words_of(statement)) or statement.label.startswith("+"):
         return True
-    lines = zip(judge.derivation.statements, judge.claims, strict=True)
-    computed = [(line, one) for line, one in lines if one and (one.expression or len(line.sides) > 1)]
+    others = [(line, one) for line, one in zip(judge.derivation.statements, judge.claims, strict=True) if one]
+    computed = [(line, one) for line, one in others if one.expression or len(line.sides) > 1]
     least = total.stated / LEAST_OF_PARTS
-    return not computed or any(one.stated >= least and not is_in_bytes(line) for line, one in computed)
+    counted = any(one.stated >= least and not is_in_bytes(line) for line, one in computed)
+    return counted or not (computed or any(is_in_bytes(line) for line, _ in others))
 
 
 def _stated_whole(judge: Judge) -> Whole:
@@ -265,6 +267,7 @@ def _last_sum(judge: Judge) -> int | None:
     plain = (adds(last) or layers or _is_estimate(last)) and not measures(statement) and not about - {"all", "block"}
     matrix = len(claims) == 1 and is_matrix(last) and not _is_estimate(last)
     section = is_part(judge, last) or is_of_section(judge, last, last.meant)
+    section = section or (is_total(statement) and not says_total(judge, statement, last, about))
     return place if largest and plain and not matrix and not section else None
 
 
