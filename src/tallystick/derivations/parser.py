@@ -11,8 +11,7 @@ from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
 from tallystick.derivations.phrases import JOINS, MOST_WORDS, is_unit, is_variable
-from tallystick.derivations.tokens import MOST_DIGITS, MOST_NESTED, Token, times, too_deep
-from tallystick.errors import BadInput
+from tallystick.derivations.tokens import MOST_NESTED, Token, too_deep
 
 MOST_TOKENS = 2000  # per side of an equation
 _BEGINS = JOINS - {"and", "with", "for", "each", "per"}  # words that begin a clause, and label no addend
@@ -189,11 +188,8 @@ class _Reader:
                 if joint and self._skip_parentheses(words_only=False):  # "768 (see table 2)"
                     continue
                 return Operation(tuple(symbols), tuple(parts)) if symbols else parts[0]
-            if joint == "*" and (scientific := _scientific(parts[-1], following)):
-                parts[-1] = scientific
-            else:
-                symbols.append(joint)
-                parts.append(following)
+            symbols.append(joint)
+            parts.append(following)
 
     def _nested(self, part: Callable[[], Expression | None]) -> Expression | None:
         self.depth += 1
@@ -292,18 +288,3 @@ class _Reader:
                 self.position = place + 1
                 return True
         return False
-
-
-def _scientific(left: Expression, right: Expression) -> Number | None:
-    """Return 1.5 × 10^9 as one number, rounded at its last digit, or None."""
-    if isinstance(left, Number) and left.unit <= 1 and isinstance(right, Operation) and right.symbols == ("^",):
-        base, exponent = right.parts
-        if left.unit == 1 and (left.value > 10 or not isinstance(exponent, Number) or exponent.value < 3):
-            return None  # 12 × 10²
-        if isinstance(base, Number) and base.value == 10 and isinstance(exponent, Number) and exponent.unit == 1:
-            if exponent.value > MOST_DIGITS:
-                raise BadInput(
-                    f"has a number of over {MOST_DIGITS} digits, too long for a parameter count", code="too-large"
-                )
-            return times(left, Fraction(10) ** int(exponent.value))
-    return None

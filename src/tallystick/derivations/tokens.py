@@ -20,10 +20,24 @@ MOST_NESTED = 100  # levels of nested parentheses, signs and powers
 MOST_WIDE = 8  # bytes of a parameter
 LEAST_SCALED = 100  # "524k" is in thousands, though the text has a variable k; "12k" may multiply it
 LEAST_BYTES = 10_000  # "180,224 B" are bytes: nobody writes that many billions
-MOST_POWER = 30  # of ten, behind a number
+LEAST_POWER, MOST_POWER = 3, 30  # of ten, behind a number
+MOST_FIRST = 10  # a larger number without decimals is a factor: 12 × 10^6
 MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
 
-_BYTES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_BYTES = {
+    "k": 10**3,
+    "m": 10**6,
+    "g": 10**9,
+    "t": 10**12,
+    "ki": 2**10,
+    "mi": 2**20,
+    "gi": 2**30,
+    "ti": 2**40,
+    "к": 10**3,
+    "м": 10**6,
+    "г": 10**9,
+    "т": 10**12,
+}
 
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
 _GROUPED = r"(?!0[,.])\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
@@ -36,7 +50,7 @@ _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBGКМ])(?!\w)|\s{0,2}(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
     rf"|\s{{0,3}}(?P<word>(?i:{WORDS}))(?!\w)(?:(?<=(?i:mio|mrd|mln|mld|tsd|тыс|млн|лрд))\.(?=\s*(?:[-+*/=≈);]|$)))?"
     rf"|\s?(?P<myriad>{MYRIADS})"
-    r"|\s?(?P<bytes>[KkMGT]i?)B(?!\w)|\s?(?P<percent>%)"
+    r"|\s?(?P<bytes>[KkMGTКМГТ]i?)[BoБ](?!\w)|\s?(?P<percent>%)"
 )
 # 约等于110M: in scripts without blanks a number begins at its first digit
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=\d)|\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
@@ -50,9 +64,11 @@ _NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
 _RELATION = re.compile(r"[:=]?=|≈|~=?")
 _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
 _MYRIADS = "万萬만亿億억兆조"  # in ascending order
+_OPERATED = frozenset("*/^+-")
 _OPERATORS = {"**": "^", "//": "/"}
 _IN_BYTES = re.compile(r"[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "4 B = 93.8 MB"
-_ALL_BYTES = re.compile(r"B\s*[=≈]\s*~?\d[\d.,]{3,}\s+(?:B|[Bb]ytes)\b")  # "2B = 327,680 B"
+# "2B = 327,680 B", "4B = 16 KB"
+_ALL_BYTES = re.compile(r"B\s*[=≈]\s*~?(?:\d[\d.,]{3,}\s+(?:B|[Bb]ytes)|\d[\d.,]*\s?[KM]i?B)\b")
 _ARE_BYTES = re.compile(r"\s*B\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "8320 B ≈ 8 KB"
 _SCALE_BEHIND = re.compile(r"[KMGBT](?![\w(^])")  # "(1.77 + 0.59)M"
 _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
@@ -145,13 +161,47 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
                 found.append(before._replace(text="≈", end=mark.end) if before.kind == "relation" else before)
                 position = mark.end
                 continue
-        if found[-1].number is not None and (power := _scientific(found)):
-            found[-5:] = [power]
         position = found[-1].end
         depth = max(0, depth + (found[-1].kind == "open") - (found[-1].kind == "close"))
         if depth > MOST_NESTED:
             raise too_deep()
-    return found
+    return _with_powers(found) if "10" in line and "^" in line else found
+
+
+def _with_powers(found: Sequence[Token]) -> list[Token]:
+    """Join 6.61 × 10^9 into one number, rounded at its last digit.
+
+    A factor without decimals is exact: "6 × 7 × 10^9" has no rounded seven.
+    """
+    whole = list[Token]()
+    place = 0
+    while place < len(found):
+        token = found[place]
+        before, behind = (found[at].text if 0 <= at < len(found) else "" for at in (place - 1, place + 5))
+        alone = before not in _OPERATED and behind not in _OPERATED
+        power = _power_behind(found[place : place + 5], alone=alone) if before != "^" else 0
+        if power and token.number is not None:
+            number = times(token.number, Fraction(10) ** power)
+            number = number if alone or token.number.is_decimal else Number(number.value)
+            text = "".join(one.text for one in found[place : place + 5])
+            token = Token("number", text, token.start, found[place + 4].end, number)
+            place += 4
+        whole.append(token)
+        place += 1
+    return whole
+
+
+def _power_behind(pieces: Sequence[Token], *, alone: bool) -> int:
+    """Return the power of ten that a number is multiplied by, or 0: 9 for 6.61 × 10^9.
+
+    Among other factors, 12 × 10^2 is a product.
+    """
+    first, last = pieces[0].number, pieces[-1].number
+    if [piece.text for piece in pieces[1:4]] != ["*", "10", "^"] or first is None or last is None:
+        return 0
+    power = last.value.numerator if last.unit == 1 and 0 < last.value <= MOST_POWER else 0
+    few = first.is_decimal or (first.unit == 1 and first.value <= MOST_FIRST and power >= LEAST_POWER)
+    return power if few or (alone and power >= LEAST_POWER) else 0
 
 
 def _is_scale_behind(line: str, position: int, found: Sequence[Token], known: Collection[str]) -> bool:
@@ -212,19 +262,6 @@ def _compound(one: Token, other: Token) -> Token | None:
         return None
     number = Number(one.number.value + other.number.value, other.number.unit, rounded=True)
     return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
-
-
-def _scientific(found: Sequence[Token]) -> Token | None:
-    """Join 6.61 × 10^9 into one number if some tokens end with it."""
-    if [token.text for token in found[-4:-1]] != ["*", "10", "^"] or len(found) < 5:
-        return None
-    first, *_, last = found[-5:]
-    behind = len(found) > 5 and found[-6].text in ("^", "/")
-    power = last.number.value if last.number is not None else 0
-    if first.number is None or behind or not 0 < power <= MOST_POWER or power.denominator > 1:
-        return None
-    text = "".join(token.text for token in found[-5:])
-    return Token("number", text, first.start, last.end, times(first.number, Fraction(10) ** power.numerator))
 
 
 def _are_bytes(suffix: re.Match[str], number: Number, behind: str) -> bool:

@@ -30,7 +30,7 @@ from tallystick.answers.check.chain.sides import (
     numbers_in,
     symbolic,
 )
-from tallystick.answers.check.chain.unlike import unlike
+from tallystick.answers.check.chain.unlike import binary_powers, unlike
 from tallystick.answers.check.claims import Claim
 from tallystick.derivations.arithmetic import (
     Expression,
@@ -184,11 +184,26 @@ class Readings:
             if isinstance(number, Number) and number.value > 0:
                 left = self.value(found[-1].expression, asides=False)
                 lacks = left.exact / number.value  # approximately the omitted unit
-                near = (unit for unit in _units(side) if abs(lacks - unit) * NEAR_UNIT <= unit)
-                others = (_with(side, Number(number.value * unit, number.unit * unit, rounded=True)) for unit in near)
-                side = next((one for one in others if self.agree(found[-1], one, asides=False)), side)  # noqa: PLW2901
+                units = _units(side)
+                near = (unit for unit in units if abs(lacks - unit) * NEAR_UNIT <= unit)
+                others = (
+                    (unit, _with(side, Number(number.value * unit, number.unit * unit, rounded=True))) for unit in near
+                )
+                fits = (
+                    one
+                    for unit, one in others
+                    if self._fits(found[-1], one, cut=unit not in BINARY or unit == units[0])
+                )
+                side = next(fits, side)  # noqa: PLW2901
             found.append(side)
         return found
+
+    def _fits(self, left: Side, right: Side, *, cut: bool) -> bool:
+        """Return whether a number in another unit is the side before it, perhaps cut."""
+        if cut:
+            return self.agree(left, right, asides=False)
+        stated = alone(right.expression, loose=right.loose)
+        return stated is not None and self.value(left.expression, asides=False, loose=right.loose).meets(stated)
 
     def asides(self, sides: Sides) -> bool:
         """Return whether parentheses after a number only comment on it.
@@ -364,8 +379,11 @@ def _units(side: Side) -> Sequence[Fraction]:
     """Return the units that a number may omit, as factors; one with a letter omits none."""
     if side.unit == "seconds":
         return FRACTIONS
-    lettered = isinstance(side.expression, Number) and side.expression.rounded and side.expression.unit >= LEAST_UNIT
-    return (*(BINARY if side.unit == "bytes" else ()), *(() if lettered else SHIFTS))
+    number = side.expression
+    if not isinstance(number, Number):
+        return SHIFTS
+    lettered = number.rounded and number.unit >= LEAST_UNIT
+    return (*(BINARY[: binary_powers(number)][::-1] if side.unit == "bytes" else ()), *(() if lettered else SHIFTS))
 
 
 def _differ(one: Sides, other: Sides) -> bool:

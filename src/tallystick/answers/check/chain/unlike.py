@@ -111,8 +111,18 @@ def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> st
     if not number.rounded:
         return ""
     near = min(number.unit / number.value / 2, _NEAR_POWER)
-    powers = (Fraction(1024, 1000) ** power for power in range(1, MOST_PREFIXES))
+    powers = (Fraction(1024, 1000) ** power for power in range(1, binary_powers(number) + 1))
     return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
+
+
+def binary_powers(number: Number) -> int:
+    """Return how often a number's letter may count 1,024 as 1,000: twice for MB.
+
+    61 KB may mean KiB, but no GiB; "61 KiB" says so.
+    """
+    if str(number.unit.numerator).strip("0") != "1":
+        return 0
+    return sum(number.unit >= 1000**less or number.value >= 1000 ** (less + 1) for less in range(MOST_PREFIXES - 1))
 
 
 def _counts_binary(side: Expression, meant: Fraction) -> bool:
