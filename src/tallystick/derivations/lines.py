@@ -123,8 +123,9 @@ def _is_apart(held: Line, line: Line) -> bool:
     if "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED:
         return True
     begins = _SIGN.match(line.text) and not _SIGN.match(held.text)
+    summed = held.text.startswith("+ ") and RELATION.search(held.plain) and _RESULT.match(line.plain)
     drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
-    return bool(begins or drawn or (_ITEM.match(held.text) and _RESULT.match(line.plain)))
+    return bool(begins or drawn or summed or (_ITEM.match(held.text) and _RESULT.match(line.plain)))
 
 
 def _is_power(held: Line, line: Line) -> bool:

@@ -192,12 +192,18 @@ class _Reader(Values):
             self._several(line, several)
         elif RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
             self._shown(line)
-            self._equations(line, line.plain)
+            self._equations(line, line.plain, "subtotal" if self._ends_sum(line) else "")
             self._totals(line)
         elif re.search(r"\d", line.plain):
             self._value(line, line.plain)
             if len(self.statements) == before:
                 self._totals(line)
+
+    def _ends_sum(self, line: Line) -> bool:
+        """Return whether a line "= 49.6B" ends a sum of lines with plus signs."""
+        before = self.statements[-1] if self.statements else None
+        adds = before is not None and before.last == line.first - 1 and before.text.startswith("+ ")
+        return adds and line.text.startswith("=")
 
     def _title(self, line: Line) -> None:
         """Add the number that a heading or item ends with: "Attention (94.4M per layer)"."""

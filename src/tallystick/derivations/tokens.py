@@ -17,6 +17,7 @@ from tallystick.derivations.scales import MYRIADS, SCALES, WORDS
 from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # levels of nested parentheses, signs and powers
+LEAST_FACTORS = 2  # before the bytes of a number
 MOST_WIDE = 8  # bytes of a parameter
 LEAST_SCALED = 100  # "524k" is in thousands, though the text has a variable k; "12k" may multiply it
 LEAST_BYTES = 10_000  # "180,224 B" are bytes: nobody writes that many billions
@@ -43,7 +44,7 @@ _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if th
 _GROUPED = r"(?!0[,.])\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
 _COMMAS = r"[1-9]\d{0,2}(?:,\d{3}){2,}(?![\d,])"  # groups by commas, though the text also groups by dots
 _BLANKS = r"[1-9]\d{0,2}(?: \d{3})+(?![\d,.])"  # or by blanks
-_COMMA = rf"\d+,\d{{1,3}}(?=\s?(?:[KMBTG%](?!\w)|(?i:{WORDS})))|(?<=\*)\d,\d{{1,2}}(?=\s?\*)"  # 38,6M, 3*2,6*4096
+_COMMA = rf"\d+,\d{{1,3}}(?=\s?(?:[KMBTG%](?!\w)|[KMGTКМГТ]i?[BoБ](?!\w)|(?i:{WORDS})))|(?<=\*)\d,\d{{1,2}}(?=\s?\*)"  # 38,6M, 3*2,6*4096
 _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
@@ -69,6 +70,9 @@ _OPERATORS = {"**": "^", "//": "/"}
 _IN_BYTES = re.compile(r"[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "4 B = 93.8 MB"
 # "2B = 327,680 B", "4B = 16 KB"
 _ALL_BYTES = re.compile(r"B\s*[=≈]\s*~?(?:\d[\d.,]{3,}\s+(?:B|[Bb]ytes)|\d[\d.,]*\s?[KM]i?B)\b")
+# "16 × 4 × 4096 × 256 × 2B × 2 (K+V) = 268 MB"
+_WIDE_BYTES = re.compile(r"B(?:\s*\*\s*\d+(?:\s*\([^()]*\))?)*\s*[=≈]\s*~?[\d.,]+\s*[KMG]i?B\b")
+_LETTERED = re.compile(r"\d\s?[KMBT]\b")
 _ARE_BYTES = re.compile(r"\s*B\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "8320 B ≈ 8 KB"
 _SCALE_BEHIND = re.compile(r"[KMGBT](?![\w(^])")  # "(1.77 + 0.59)M"
 _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
@@ -76,7 +80,7 @@ _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 # Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
 _WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
 # "0,8 + 1 = 1,8 GB" has decimals behind commas; "Llama 3.1" is a name.
-_BEHIND_COMMA = re.compile(rf"(?<![\w.,\[(])\d{{1,4}},\d{{1,2}}(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZМ]\w|(?i:{WORDS})))")
+_BEHIND_COMMA = re.compile(rf"(?<![\w.,\[(])\d{{1,4}},\d{{1,2}}(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZКМГТ]\w|(?i:{WORDS})))")
 _BEHIND_POINT = re.compile(r"(?P<name>\b[A-Z][A-Za-z-]*[ -])?(?<![\w.])\d+\.(?:\d{1,2}|\d{4,})(?![.\w])")
 _BY_COMMAS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _LEAST_COMMAS = 2  # decimals behind commas that settle how a text writes them
@@ -248,7 +252,7 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
         number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
         number = times(number, Fraction(10) ** power)
-    elif (suffix := _SUFFIX.match(line, end)) and _are_bytes(suffix, number, line[end:]):
+    elif (suffix := _SUFFIX.match(line, end)) and _are_bytes(suffix, number, line[: match.start()], line[end:]):
         end = suffix.end()
     elif suffix and not _is_no_scale(suffix, number, known):
         number, end = times(number, _scale_of(suffix)), suffix.end()
@@ -264,10 +268,11 @@ def _compound(one: Token, other: Token) -> Token | None:
     return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
 
 
-def _are_bytes(suffix: re.Match[str], number: Number, behind: str) -> bool:
+def _are_bytes(suffix: re.Match[str], number: Number, before: str, behind: str) -> bool:
     """Return whether B counts bytes: "8320 B ≈ 8 KB", or of a parameter: "× 4 B = 93.8 MB"."""
     if suffix["scale"] == "B" and number.value <= MOST_WIDE:
-        return _ALL_BYTES.match(behind) is not None
+        wide = before.count("*") >= LEAST_FACTORS and _WIDE_BYTES.match(behind) and not _LETTERED.search(before)
+        return bool(wide) or _ALL_BYTES.match(behind) is not None
     if suffix["spaced"] != "B":
         return False
     return bool(_ARE_BYTES.match(behind)) or (number.value <= MOST_WIDE and _IN_BYTES.search(behind) is not None)

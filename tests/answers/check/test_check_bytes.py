@@ -8,7 +8,7 @@ import tallystick
 
 
 def slips(text, against=None):
-    return [(e.line, e.should_be) for e in tallystick.check(text, against=against).equations if not e.correct]
+    return [(e.line, e.should_be) for e in tallystick.check(f"{text}\n", against=against).equations if not e.correct]
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,15 @@ def slips(text, against=None):
         ("KV cache: 2 × 28 × 2048 × 256 × 4 = 117 MB", None),
         ("KV cache: 2 × 28 × 2048 × 256 × 4 = 112 MB", None),  # MiB
         ("Weights: 2048 × 5504 × 3 = 68 MB", None),  # two bytes each
+        ("At 4k: 16 × 4 × 4096 × 256 × 2B × 2 (K+V) = 268 MB", None),
+        ("At 4k: 16 × 4 × 4096 × 256 × 2B × 2 (K+V) = 286 MB", 268_435_456),
+        ("Scales: 4096 × 4B = 16 KB", None),
+        ("Scales: 4096 × 4B = 18 KB", 16_384),
+        ("KV: 64 KiB (8 × 64 × 2 × 32 × 2 bytes)", None),
+        ("KV: 61 KiB (8 × 64 × 2 × 32 × 2 bytes)", 65_536),  # no 61 × 1024 × 1.024²
+        ("Poids : 24 × 327,7 Mo = 7,9 Go", None),
+        ("Poids : 24 × 327,7 Mo = 7,6 Go", 7_864_800_000),
+        ("Веса: 24 × 327,7 МБ = 7,6 ГБ", 7_864_800_000),
     ],
 )
 def test_a_product_with_a_width_has_its_bytes(line, should_be):

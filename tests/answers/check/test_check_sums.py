@@ -227,3 +227,26 @@ def test_an_item_of_a_list_has_its_own_total(total, wrong):
     """1,475,558,400 + 80,411,200 = 1,555,969,600."""
     answer = tallystick.check(ITEMS.format(total))
     assert [e.should_be for e in answer.equations if not e.correct] == wrong
+
+
+ROWS = """\
+| Part | Parameters |
+|---|---|
+| Embedding | 39.4M |
+| MHA / katman | 4 × 768² = 2.4M |
+| MHA toplam | 12 × 2.4M = 28.3M |
+| MLP / katman | 4.7M |
+| MLP toplam | 56.6M |
+| **Toplam** | **{}** |
+"""
+
+
+def test_rows_of_one_layer_next_to_those_of_all_are_no_addends():
+    """39.4 + 28.3 + 56.6 = 124.3."""
+    assert [e.should_be for e in tallystick.check(ROWS.format("~124M")).equations if not e.correct] == []
+
+
+def test_a_sum_below_lines_with_plus_signs_is_not_the_last_of_them():
+    text = "Talker: 48 × 12M = 576M\n   + Experts (48 × 22M) = 1.06B\n   + Predictor (80 × 3M) = 240M\n   = {}\n"
+    for total in ("1.87B", "1.88B"):
+        assert all(e.correct for e in tallystick.check(text.format(total)).equations)

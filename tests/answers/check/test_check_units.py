@@ -129,3 +129,8 @@ def test_a_number_with_a_power_of_ten_is_one_number():
 def test_a_name_set_behind_the_number_of_its_line_is_no_product():
     text = "Embedding: 30522 × 768 = 23,440,896\n2 # tokens\n3 vocab_size=30522,\n5 hidden_size=768,\n"
     assert slips(text) == []
+
+
+@pytest.mark.parametrize(("flops", "wrong"), [("8.4", []), ("8.7", [(1, 84 * 10**21)])])
+def test_factors_with_a_power_of_ten_are_exact(flops, wrong):
+    assert slips(f"6 × 7×10⁹ × 2×10¹² = {flops}×10²²") == wrong

@@ -14,6 +14,7 @@ from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
 from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
+from tallystick.answers.check.earlier.multiples import has_multiples
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.core.budget import current
@@ -247,7 +248,8 @@ class Implied:
         spread = sums.high - sums.low + claim.written.high - claim.written.low
         away = abs(sums.exact - claim.stated)
         off = spread < away and (away <= claim.stated / NEAR_SUM or ends_alike(claim.stated, sums.exact))
-        return off and not self._leaves_out(places, claim) and not self._goes_on_right(places, claim)
+        off = off and not (self._leaves_out(places, claim) or self._goes_on_right(places, claim))
+        return off and not has_multiples([self.so_far.at(place).written for place in places], claim.written)
 
     def _of_the_list(self, statement: Statement, claim: Claim) -> Sum | None:
         """Return the items of the list above a total that is off by more than lists leave out."""

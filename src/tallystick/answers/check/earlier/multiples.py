@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import reduce
 from math import prod
 
 from tallystick.answers.check.chain.mistyped import is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim, is_total
 from tallystick.answers.check.earlier.addends import Addends
-from tallystick.derivations.arithmetic import exactly
+from tallystick.derivations.arithmetic import Value, exactly
 from tallystick.derivations.statements import Derivation, Statement
 
 # "× 12 layers", "all attention × 32 = 1,342,177,280", "x 96 heads * 96 layers = …"
 _TIMES_LABEL = re.compile(
     r"(?:[^\W\d][^\d=≈:|*×()]*\s)?\s*((?:[*×x]\s*\d{1,4}(?![\d.,])(?:\s+[^\W\d]+)*\s*)+)(?=[=≈:(]|[~]?\d[\d,._]{3,}|$)"
 )
+
+MOST_ROWS = 12  # of a table, compared with each other
+MOST_TIMES = 200  # layers
+NEAR_TIMES = Fraction(1, 40)  # relative difference of a multiple of a rounded number
 
 
 class Multiples:
@@ -56,3 +63,28 @@ def times_before(statement: Statement) -> int:
     """Return how many times a line takes what is above it: 12 for "× 12 layers", or 0."""
     counts = _TIMES_LABEL.match(statement.plain)
     return prod(map(int, re.findall(r"\d+", counts[1]))) if counts else 0
+
+
+def has_multiples(rows: Sequence[Value], total: Value) -> bool:
+    """Return whether a total is the sum of some rows, without those that others take several times.
+
+    Example: 4.7M of "MLP / layer", next to 56.6M of all twelve.
+    """
+    if len(rows) > MOST_ROWS:
+        return False
+    pairs = [
+        (less, round(more.exact / less.exact))
+        for more in rows
+        for less in rows
+        if less.exact and more.exact > less.exact and _is_multiple(more.exact / less.exact)
+    ]
+    for times in {times for _, times in pairs}:
+        single = [row for row, count in pairs if count == times]
+        rest = reduce(Value.plus, (row for row in rows if row not in single))
+        if rest.meets(total):
+            return True
+    return False
+
+
+def _is_multiple(ratio: Fraction) -> bool:
+    return 1 < round(ratio) <= MOST_TIMES and abs(ratio - round(ratio)) <= NEAR_TIMES * ratio

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -65,7 +65,7 @@ def apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
         derived = bool(lines) or (claim.expression is not None and not symbolic(claim.expression))
         after = not found or min(lines, default=place) > found[-1]
         other = not found or _ratio(claim, judge.so_far.at(found[-1])) >= UNLIKE
-        other = other or _counts_again(judge, used.get(found[-1], set()), lines)
+        other = other or _counts_again(judge, found[-1], place, used)
         if derived and after and other:
             found.append(place)
     return tuple(found)
@@ -81,13 +81,20 @@ def _cited(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
     return tuple(places) if unlike and not any(set(places) & {*one.users} for one in judge.claims if one) else ()
 
 
-def _counts_again(judge: Judge, lines: Collection[int], others: Collection[int]) -> bool:
-    """Return whether some lines count the parts of other lines again, with other sizes."""
+def _counts_again(judge: Judge, one: int, other: int, used: Mapping[int, Collection[int]]) -> bool:
+    """Return whether a total counts the parts of another one again, with other sizes.
+
+    Under a heading of its own, the total alone may differ.
+    """
     before, after = (
-        {judge.derivation.statements[place].label.lower(): judge.so_far.at(place).meant for place in places}
-        for places in (lines, others)
+        {judge.derivation.statements[place].label.lower(): judge.so_far.at(place).meant for place in used.get(of, ())}
+        for of in (one, other)
     )
-    return sum(before[label] != after[label] for label in before.keys() & after.keys()) >= LEAST_PARTS
+    again = before.keys() & after.keys()
+    unlike = sum(before[label] != after[label] for label in again)
+    first, second = (judge.derivation.statements[place].heading for place in (one, other))
+    differ = not judge.so_far.at(one).written.meets(judge.so_far.at(other).written)
+    return unlike >= LEAST_PARTS or (len(again) >= LEAST_PARTS and first != second and differ)
 
 
 def _ratio(one: Claim, other: Claim) -> Fraction:
