@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tallystick.answers.check.claims import Claim, is_whole
-from tallystick.answers.check.earlier.implied import MOST_BETWEEN
+from tallystick.answers.check.earlier.allowances import MOST_BETWEEN
 from tallystick.derivations.statements import Derivation
 
 MOST_BRANCHES = 40  # statements above that may be branches of one line

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike, is_mistyped, is_typed_for
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
-from tallystick.answers.check.claims import Claim, is_total, is_whole, measures
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE
+from tallystick.answers.check.claims import Claim, is_total, is_whole
 from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
 from tallystick.answers.check.earlier.multiples import has_multiples
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
-from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
 from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import (
@@ -30,23 +29,15 @@ from tallystick.derivations.statements import (
 )
 
 MOST_BEGUN = 12  # characters of a label that must begin a line
-MOST_BETWEEN = 3  # lines from one addend to the next: a rule or blank line may separate them
 NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an addend
-LONGEST_RUN = 12  # parts of one addend listed below it
-MOST_APART = 6  # lines from one addend to the next above a drawn line
 LEAST_ADDENDS = 3
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
 MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
 LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
-
-LEAST_VECTOR = 16  # elements of a norm or a bias
-MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
-
 BINARY = Fraction(1024, 1000) ** 3  # GiB may be added to GB
 _RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
-_SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
 _NAMED_SUM = re.compile(r"[=≈][^=≈\d]*[^\W\d][^=≈\d+]*\+[^=≈\d]*[=≈]")
 _LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
 
@@ -75,6 +66,7 @@ class Implied:
         self.so_far = so_far
         self.quantities = quantities
         self.columns = Columns(derivation, so_far)
+        self.allowances = Allowances(derivation, so_far)
 
     def sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         """Return the lines above that a lone number adds, or None if it is not their sum.
@@ -98,13 +90,13 @@ class Implied:
         wrong = (
             near
             and not (known or statement.column)  # a row may be left out of each column
-            and self._lists(above)
+            and self.allowances.are_listed(above)
             and not any(self.so_far.at(one).is_rounded for one in above)
             and not claim.is_rounded
-            and not self._leaves_out(above, claim)
-            and not self._passes_over(above)
-            and not self._goes_on_right(above, claim)
-            and not (judged and not tags_of(statement.label) and self._lacks_a_norm(above, claim))
+            and not self.allowances.leaves_out(above, claim)
+            and not self.allowances.passes_over(above)
+            and not self.allowances.goes_on_right(above, claim)
+            and not (judged and not tags_of(statement.label) and self.allowances.lacks_a_norm(above, claim))
         )
         exact = sums.exact == claim.stated and claim.stated >= LEAST_REFERENCE
         fits = fits or exact
@@ -178,7 +170,7 @@ class Implied:
             meant = far or less or is_mistyped(claim, sums, judged=True, least=LITTLE)
             if len(found) > 1 and meant and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
-                taken = any(TAKEN.search(line.plain) for line in lines) or self._leaves_out(found, claim)
+                taken = any(TAKEN.search(line.plain) for line in lines) or self.allowances.leaves_out(found, claim)
                 return None if taken else Sum(tuple(found[::-1]), sums, fits=False)
             if sums.low > (1 + LITTLE) * named.parameters:
                 break
@@ -191,7 +183,11 @@ class Implied:
         for found, sums in self._last_lines():
             if sums.low > claim.stated * NEAR_TYPED:
                 break
-            if len(found) > 1 and is_mistyped(claim, sums, judged=judged) and not self._leaves_out(found, claim):
+            if (
+                len(found) > 1
+                and is_mistyped(claim, sums, judged=judged)
+                and not self.allowances.leaves_out(found, claim)
+            ):
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) or TAKEN_TIMES.search(line.plain) for line in lines)
                 carried = any(self.so_far.at(one).error for one in found)
@@ -248,7 +244,7 @@ class Implied:
         spread = sums.high - sums.low + claim.written.high - claim.written.low
         away = abs(sums.exact - claim.stated)
         off = spread < away and (away <= claim.stated / NEAR_SUM or ends_alike(claim.stated, sums.exact))
-        off = off and not (self._leaves_out(places, claim) or self._goes_on_right(places, claim))
+        off = off and not (self.allowances.leaves_out(places, claim) or self.allowances.goes_on_right(places, claim))
         return off and not has_multiples([self.so_far.at(place).written for place in places], claim.written)
 
     def _of_the_list(self, statement: Statement, claim: Claim) -> Sum | None:
@@ -258,7 +254,7 @@ class Implied:
         if not items or abs(sums.exact - claim.stated) <= MOST_UNLISTED * claim.stated:
             return None
         typed = isinstance(claim.side, Number) and is_typed_for(claim.side, sums.exact)
-        off = self._is_off(items, claim) or (typed and not self._leaves_out(items, claim))
+        off = self._is_off(items, claim) or (typed and not self.allowances.leaves_out(items, claim))
         return Sum(tuple(items), sums, fits=False) if off else None
 
     def _above_its_total(self, statement: Statement, claim: Claim) -> Sum | None:
@@ -274,63 +270,10 @@ class Implied:
         less = sums.low > BINARY * claim.written.high
         apart = any(_RATE.search(f"{line.label} {line.clause}") or not _is_bytes(line) for line in lines)
         return (
-            Sum(tuple(items), sums, fits=False) if less and not apart and not self._leaves_out(items, claim) else None
+            Sum(tuple(items), sums, fits=False)
+            if less and not apart and not self.allowances.leaves_out(items, claim)
+            else None
         )
-
-    def _goes_on_right(self, places: Sequence[int], claim: Claim) -> bool:
-        """Return whether a total is the sum of the right numbers, of which a line misstates one.
-
-        It may also be one of these right numbers.
-        """
-        one, other = claim.written.low, claim.written.high
-        right = [self.so_far.at(place).true for place in places]
-        return one <= sum(right) <= other or any(one <= number <= other for number in right)
-
-    def _leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
-        """Return whether a total is the sum without a run of consecutive lines.
-
-        Examples: the tied head, or the parts of a line.
-        """
-        sizes = [exactly(0), *(self.so_far.at(place).written for place in places)]
-        sums = list(accumulate(sizes, Value.plus))
-        current().step(10 * LONGEST_RUN * len(sums))
-        runs = (
-            (sums[start], after) for start in range(len(sums)) for after in sums[start + 1 : start + 1 + LONGEST_RUN]
-        )
-        return any(
-            abs(sums[-1].exact - (after.exact - before.exact) - claim.stated)
-            <= (sums[-1].high - sums[-1].low + claim.written.high - claim.written.low) / 2
-            for before, after in runs
-        )
-
-    def _lacks_a_norm(self, places: Sequence[int], claim: Claim) -> bool:
-        """Return whether a total has a few vectors more than its list: the final norm, a bias.
-
-        Their size is a factor of an addend: 3,200 next to 50257 × 1600.
-        """
-        more = claim.stated - self.so_far.sum(places).exact
-        products = (self.so_far.at(place).expression for place in places)
-        sizes = {number.value for product in products if product is not None for number in numbers_in(product)}
-        return any(more in (size, 2 * size) for size in sizes if size >= LEAST_VECTOR)
-
-    def _lists(self, places: Sequence[int]) -> bool:
-        """Return whether the statements from the first of `places` to the current one form a list.
-
-        A list or table has one statement after another, with few lines between them.
-        """
-        lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
-        if any(TAKEN.search(line) for line in self.derivation.lines[lines[0].line - 1 : lines[-1].last]):
-            return False  # a line subtracts something
-        return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
-
-    def _passes_over(self, places: Sequence[int]) -> bool:
-        """Return whether a table row since the first of `places` was skipped because of its name.
-
-        A row that seems to name bytes or adapters is skipped, yet "Engram memory" may be an addend.
-        """
-        rows = range(min(places, default=self.so_far.place), self.so_far.place)
-        lines = self.derivation.statements
-        return any("|" in lines[row].plain and row not in places and measures(lines[row]) for row in rows)
 
     def _has_more(self, places: Sequence[int]) -> bool:
         """Return whether unused statements precede `places`."""
@@ -353,7 +296,7 @@ class Implied:
                 if (one := self.derivation.statements[place]).section == statement.section and one.line >= begins
             ]
             free = own if len(own) > 1 else free
-            rows = [place for place in free if self._lists([place])] if "|" in statement.plain else free
+            rows = [place for place in free if self.allowances.are_listed([place])] if "|" in statement.plain else free
             return rows if len(rows) > 2 else free  # a table's total sums its own rows
         if "one" not in about or about - KINDS:
             return []

@@ -1,0 +1,80 @@
+"""Tell why a total may be right although the lines above it have another sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from tallystick.answers.check.chain.sides import numbers_in
+from tallystick.answers.check.claims import Claim, measures
+from tallystick.answers.check.earlier.addends import Addends
+from tallystick.core.budget import current
+from tallystick.derivations.arithmetic import Value, exactly
+from tallystick.derivations.statements import TAKEN, Derivation
+
+MOST_BETWEEN = 3  # lines from one addend to the next: a rule or blank line may separate them
+LONGEST_RUN = 12  # parts of one addend listed below it
+LEAST_VECTOR = 16  # elements of a norm or a bias
+
+
+class Allowances:
+    """What a list of addends may leave out, repeat or misstate."""
+
+    def __init__(self, derivation: Derivation, so_far: Addends) -> None:
+        self.derivation = derivation
+        self.so_far = so_far
+
+    def goes_on_right(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total is the sum of the right numbers, of which a line misstates one.
+
+        It may also be one of these right numbers.
+        """
+        one, other = claim.written.low, claim.written.high
+        right = [self.so_far.at(place).true for place in places]
+        return one <= sum(right) <= other or any(one <= number <= other for number in right)
+
+    def leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total is the sum without a run of consecutive lines.
+
+        Examples: the tied head, or the parts of a line.
+        """
+        sizes = [exactly(0), *(self.so_far.at(place).written for place in places)]
+        sums = list(accumulate(sizes, Value.plus))
+        current().step(10 * LONGEST_RUN * len(sums))
+        runs = (
+            (sums[start], after) for start in range(len(sums)) for after in sums[start + 1 : start + 1 + LONGEST_RUN]
+        )
+        return any(
+            abs(sums[-1].exact - (after.exact - before.exact) - claim.stated)
+            <= (sums[-1].high - sums[-1].low + claim.written.high - claim.written.low) / 2
+            for before, after in runs
+        )
+
+    def lacks_a_norm(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total has a few vectors more than its list: the final norm, a bias.
+
+        Their size is a factor of an addend: 3,200 next to 50257 × 1600.
+        """
+        more = claim.stated - self.so_far.sum(places).exact
+        products = (self.so_far.at(place).expression for place in places)
+        sizes = {number.value for product in products if product is not None for number in numbers_in(product)}
+        return any(more in (size, 2 * size) for size in sizes if size >= LEAST_VECTOR)
+
+    def are_listed(self, places: Sequence[int]) -> bool:
+        """Return whether the statements from the first of `places` to the current one form a list.
+
+        A list or table has one statement after another, with few lines between them.
+        """
+        lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
+        if any(TAKEN.search(line) for line in self.derivation.lines[lines[0].line - 1 : lines[-1].last]):
+            return False  # a line subtracts something
+        return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
+
+    def passes_over(self, places: Sequence[int]) -> bool:
+        """Return whether a table row since the first of `places` was skipped because of its name.
+
+        A row that seems to name bytes or adapters is skipped, yet "Engram memory" may be an addend.
+        """
+        rows = range(min(places, default=self.so_far.place), self.so_far.place)
+        lines = self.derivation.statements
+        return any("|" in lines[row].plain and row not in places and measures(lines[row]) for row in rows)
