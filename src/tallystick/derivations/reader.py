@@ -138,7 +138,8 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
         raise BadInput(
             f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376", code="no-answer"
         )
-    return Derivation(source, tuple(reader.statements), tuple(reader.unread), prose=tuple(reader.prose))
+    prose, rows = tuple(reader.prose), tuple(reader.rows)
+    return Derivation(source, tuple(reader.statements), tuple(reader.unread), prose=prose, rows=rows)
 
 
 # -- statements -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from tallystick.derivations.arithmetic import Expression, Name, Number, Operatio
 from tallystick.derivations.lines import Line
 from tallystick.derivations.markup import readable
 from tallystick.derivations.outline import Outline
-from tallystick.derivations.statements import Side, Statement, Unread
+from tallystick.derivations.statements import Row, Side, Statement, Unread
 from tallystick.derivations.tokens import Token, tokens
 
 LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
@@ -31,6 +31,7 @@ class Reading:
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
         self.prose: list[Statement] = []
+        self.rows: list[Row] = []
         self.refused: list[tuple[int, str]] = []
         self.budget = current()
         self._last: tuple[str, int, list[Token]] = "", 0, []  # a text, the number of names, and its tokens

@@ -110,6 +110,15 @@ class Unread(NamedTuple):
     why: str = ""
 
 
+class Row(NamedTuple):
+    """The row of a table: its line, and each cell that is one number."""
+
+    line: int
+    text: str  # as written
+    plain: str
+    cells: tuple[Side | None, ...]
+
+
 class Derivation(NamedTuple):
     """All statements of a text, in text order."""
 
@@ -118,6 +127,7 @@ class Derivation(NamedTuple):
     unread: tuple[Unread, ...]
     lines: tuple[str, ...] = ()  # all lines of the text, as written
     prose: tuple[Statement, ...] = ()  # large numbers in sentences, each as its own statement
+    rows: tuple[Row, ...] = ()  # of tables, each with two numbers or more
 
 
 def margin_of(line: str) -> int:

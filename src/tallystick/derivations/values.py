@@ -9,11 +9,12 @@ from fractions import Fraction
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, alone, evaluate
 from tallystick.derivations.chains import ABOUT, LETTER, MOST_COUNTED, Chains, numbers_end
 from tallystick.derivations.lines import RELATION, Line
+from tallystick.derivations.markup import readable
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import computes, is_sure, is_unit, unit_of
-from tallystick.derivations.reading import LEAST_SUM
+from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
 from tallystick.derivations.shapes import product_before, product_of, shape_before
-from tallystick.derivations.statements import BOUND, TOTAL, Side, Statement
+from tallystick.derivations.statements import BOUND, TOTAL, Row, Side, Statement
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
@@ -152,6 +153,8 @@ class Values(Chains):
         cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
         wholes = [self._whole(cell) for cell in cells]
         numbered = [side for side in wholes if isinstance(side, Number)]
+        if len(numbered) > 1:
+            self._keep(line, cells, wholes)
         for place, cell in enumerate(cells):
             if wholes[place] is None:
                 wholes[place] = next((how for number in numbered if (how := product_of(cell, number))), None)
@@ -177,6 +180,15 @@ class Values(Chains):
             self.head = tuple(cells)
         elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
             self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes)
+
+    def _keep(self, line: Line, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
+        """Keep the numbers of a row, for the columns of its table."""
+        numbers = (
+            Side(side, loose=cell[0] in "≈~") if isinstance(side, Number) and not cell.endswith("%") else None
+            for cell, side in zip(cells, wholes, strict=True)
+        )
+        plain = readable(line.plain)[:MOST_SHOWN]
+        self.rows.append(Row(line.first, line.text[:MOST_SHOWN], plain, tuple(numbers)))
 
     def _in_label(self, label: str, read: Sequence[Statement]) -> Expression | None:
         """Return the product that a row's label states, or None.

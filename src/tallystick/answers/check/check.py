@@ -11,6 +11,7 @@ from tallystick.answers.check.claims import Equation, as_number
 from tallystick.answers.check.copied import judge_copies
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.model.quantities import Quantities
+from tallystick.answers.check.tables import judge_tables
 from tallystick.answers.check.whole.account import account_of
 from tallystick.answers.check.whole.coverage import Omission
 from tallystick.answers.check.whole.total import whole
@@ -121,6 +122,7 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     place, several = whole(judge)
     claim = None if place is None else judge.claims[place]
     account = account_of(claim, judge, ledger)
+    judge_tables(judge)  # what a table's columns say changes no total
     return Check(
         source=judge.derivation.source,
         against=None if ledger is None else ledger.source,

@@ -1,0 +1,65 @@
+"""Tables in which a column multiplies others: sizes by widths, parameters by bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+import tallystick
+
+WIDTHS = (16, 32, 64, 128, 768)
+VOCABULARY = 50_257
+
+
+def table(rows, head=("d", "V", "parameters", "MB in fp32")):
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def embeddings(changed=None):
+    rows = [
+        [width, VOCABULARY, f"{width * VOCABULARY:,}", f"{width * VOCABULARY * 4 / 1e6:.1f} MB"] for width in WIDTHS
+    ]
+    for row, column, text in changed or ():
+        rows[row][column] = text
+    return table(rows)
+
+
+def judged(text):
+    return [(e.line, e.correct, e.should_be) for e in tallystick.check(text).equations]
+
+
+def test_a_column_is_the_product_of_two_others_or_of_one_and_a_number():
+    assert judged(embeddings()) == [(line, True, None) for line in range(3, 8) for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "text", "should_be"),
+    [
+        (4, 2, "38,597,476", 38_597_376),  # 768 × 50,257
+        (2, 2, "3,126,448", 3_216_448),  # 64 × 50,257
+        (3, 3, "52.7 MB", 25_731_584),  # 4 × 6,432,896
+    ],
+)
+def test_a_digit_wrong_in_one_row_is_found(row, column, text, should_be):
+    wrong = [e for e in judged(embeddings([(row, column, text)])) if not e[1]]
+    assert wrong == [(row + 3, False, pytest.approx(should_be, rel=1e-2))]
+
+
+def test_rows_that_have_another_number_are_not_judged():
+    """A row with experts has no product, and two such rows make no columns."""
+    assert all(correct for _, correct, _ in judged(embeddings([(3, 2, "9,999,999")])))
+    assert [e for e in judged(embeddings([(3, 2, "9,999,999"), (1, 2, "7,777,777")])) if e[0] == 3] == [(3, True, None)]
+
+
+@pytest.mark.parametrize("rows", [3, 4])
+def test_a_ratio_needs_a_row_more_than_a_product(rows):
+    text = table([[name, size, 2 * size] for name, size in zip("abcd"[:rows], (7, 13, 34, 70), strict=False)], "xyz")
+    assert len(judged(f"2 × 768 = 1,536\n\n{text}")) == 1 + (rows if rows > 3 else 0)
+
+
+def test_rounded_numbers_have_the_ratio_of_the_most_precise():
+    """5.5 bits of a block of 4.9152M weights are 3.3792 MB: rounded, 3.38."""
+    text = table(
+        [["Q5", "5.5", "3.4 MB"], ["Q8", 8, "4.92 MB"], ["BF16", 16, "9.830400 MB"], ["F32", 32, "19.6608 MB"]], "xyz"
+    )
+    assert all(correct for _, correct, _ in judged(text))
