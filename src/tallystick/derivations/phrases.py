@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from tallystick.derivations.tokens import Token
 
+LONG_PRODUCT = 3  # signs of a product whose words only say what its factors count
 MOST_WORDS = 5  # between a number and the next operator
 
 # Units that may follow a number without changing its value.
@@ -17,6 +18,11 @@ _UNIT = re.compile(
     r"|modules?|neurons?|bytes?|[kmgt]?i?b|\w*flops?|macs?|targets?|norms?"
     r"|schicht\w*|blöcke|bl[oö]ck\w*|gewicht\w*|couches?|blocs?|poids|capas?|bloques?|blocos?|camadas?|pesos?|octets?|[kmgt]o"
     r"|parám\w*|parâm\w*|param\w*|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",
+    re.IGNORECASE,
+)
+# Words that change the value of a number.
+_SCALES = re.compile(
+    r"squared?|cubed?|dozen|hundred|half|percent|quadr|carré|cuadrad|cubo|квадрат|куб|times|mod|of$|平方|立方|倍|제곱",
     re.IGNORECASE,
 )
 _RATE = re.compile(rf"{_UNIT.pattern}/{_UNIT.pattern}", re.IGNORECASE)  # "12 layers × 7,087,872 params/layer"
@@ -176,9 +182,18 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
             return False  # "7.1M each + 38.6M" adds several
         rate = place > start + 1 and pieces[place - 2].text == "*" and _RATE.fullmatch(piece.text)
         said = rate or _UNIT.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)
-        if not (said or _is_adjective(pieces, place)):
+        long = sum(one.text == "*" for one in pieces[start:end]) >= LONG_PRODUCT
+        if not (said or _is_adjective(pieces, place) or (long and _counts_factor(pieces, place))):
             return False
     return True
+
+
+def _counts_factor(pieces: Sequence[Token], place: int) -> bool:
+    """Return whether a word of any language says what a factor counts: "16 warstw × 256 dim"."""
+    before, word, *behind = pieces[place - 1 : place + 2]
+    factor = place > 1 and pieces[place - 2].text == "*"
+    ends = not behind or behind[0].text == "*" or (factor and behind[0].kind == "relation")
+    return before.kind == "number" and ends and len(word.text) > 1 and not _SCALES.search(word.text)
 
 
 def _is_adjective(pieces: Sequence[Token], place: int) -> bool:

@@ -20,6 +20,9 @@ def slips(text, against=None):
         ("Weights: 2048 × 5504 × 3 = 68 MB", None),  # two bytes each
         ("At 4k: 16 × 4 × 4096 × 256 × 2B × 2 (K+V) = 268 MB", None),
         ("At 4k: 16 × 4 × 4096 × 256 × 2B × 2 (K+V) = 286 MB", 268_435_456),
+        ("KV: 16 warstw × 4 głowice × 4096 seq × 256 dim × 2 × 2 = 268 MB", None),
+        ("KV: 16 warstw × 4 głowice × 4096 seq × 256 dim × 2 × 2 = 286 MB", 268_435_456),
+        ("KV: 16 warstw × 4 głowice × 4096 squared × 256 dim × 2 × 2 = 286 MB", None),  # not followed
         ("Scales: 4096 × 4B = 16 KB", None),
         ("Scales: 4096 × 4B = 18 KB", 16_384),
         ("KV: 64 KiB (8 × 64 × 2 × 32 × 2 bytes)", None),
