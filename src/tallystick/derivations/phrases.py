@@ -32,7 +32,8 @@ _MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|�
 _COUNTERS = frozenset(["个", "個", "块", "塊", "张", "張", "组", "組", "枚", "개"])
 _COUNTED = {
     "bytes": re.compile(
-        r"(?<![^\W\d_])(?:[KMGT]i?B|[KMGT]o|bytes?|octets?|байт\w*|[КМГ]Б)(?![^\W_])|字节|バイト|바이트", re.IGNORECASE
+        r"(?<![^\W\d_])(?:[KMGT]i?B|(?-i:[KkMG]i?o)|bytes?|octets?|байт\w*|[КМГ]Б)(?![^\W_])|字节|バイト|바이트",
+        re.IGNORECASE,
     ),
     "seconds": re.compile(r"(?<![^\W\d_])(?:[mnuµ]?s|sec|секунд\w*|мс)(?![^\W_])|毫?秒|초", re.IGNORECASE),
     "operations": re.compile(r"FLOP|\bops\b", re.IGNORECASE),

@@ -120,3 +120,8 @@ CARDS = [("Mixtral 8x7B", "46.7B"), ("Mixtral 8x22B", "141B"), ("Qwen3", "235B")
 def test_adapters_are_not_the_model_that_is_named():
     text = "## LoRA parameters\n\nc_attn: 4 × (768 + 2304) = 12,288\n\nTotal for 12 blocks:\n\n12,288 × 12 = 147,456\n"
     assert tallystick.check(text, against="gpt2").total_claimed is None
+
+
+def test_the_word_to_is_no_unit():
+    text = "2 × 768 = 1,536\nTotal, from 12 to 24 layers: 24 × 7,087,872 = 170,108,928\n"
+    assert tallystick.check(text).total_claimed == 170_108_928

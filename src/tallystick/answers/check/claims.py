@@ -18,7 +18,7 @@ _MEASURES = re.compile(
     r"|\b(?:[kmgtp]?(?:flops?|macs?)|cache|gradients?|optimi[sz]er|activations?|seconds|[mnµμ]s|tok(?:en)?s?/s|gpus?)\b"
     r"|\d\s?[KMGTB]?\s+(?:operations?|operationen|opérations?|operaciones|operaç(?:ão|ões)|operazioni|операци\w+|işlem\w*)\b"
     r"|\d\s?[KMGTB万亿억만]?\s?(?:次)?(?:运算|運算|演算|연산)"
-    r"|(?<![^\W\d_])[KMG]i?B\b|\d\s?(?:[KGT]i?|M)o\b|[КМГТ]Б\b|(?<![^\W_])[kmgtp]?(?:flops?|macs?)(?![^\W_])",  # also FLOPs_attention
+    r"|(?<![^\W\d_])[KMG]i?B\b|\d\s?(?-i:(?:[KG]i?|M)o)\b|[КМГТ]Б\b|(?<![^\W_])[kmgtp]?(?:flops?|macs?)(?![^\W_])",  # also FLOPs_attention
     re.IGNORECASE,
 )
 
