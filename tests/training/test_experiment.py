@@ -217,7 +217,7 @@ def test_the_differences_of_a_vocabulary_are_drawn_side_by_side_around_its_share
 
 
 def compared(share):
-    """A vocabulary at which each variant's loss is 1 nat above that of the one before."""
+    """Results of one vocabulary: each variant's loss is 1 nat more than the previous one's."""
     variants = [
         Variant(
             name, 8, 8, parameters=100, flops=1, steps=1, learning_rate=0.1, init_std=0.1, trials=(),

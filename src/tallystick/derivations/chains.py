@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
 from tallystick.derivations.lines import Line
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import computes, goes_on, is_sure, is_variable, unit_of
+from tallystick.derivations.phrases import MOST_COUNTED, computes, goes_on, is_count, is_sure, is_variable, unit_of
 from tallystick.derivations.reading import MOST_SHOWN, Reading
 from tallystick.derivations.rewrites import (
     GOES_ON,
@@ -60,7 +60,6 @@ _TOTAL_BEHIND = re.compile(
 )
 _CALLED = re.compile(r"\w[(（](?:\s*\w+\s*=\s*[^,()=]+,)*\s*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
-MOST_COUNTED = 999  # largest count at the end of a label
 LETTER = re.compile(r"[^\W\d]")
 
 
@@ -255,7 +254,7 @@ def _is_count(pieces: Sequence[Token], start: int) -> bool:
     """Return whether a label ends in a count: "Layers in total (12) = 84,934,656"."""
     last = pieces[start:]
     number = last[1].number if len(last) == 3 and last[0].kind == "open" else None
-    return number is not None and not number.rounded and number.unit == 1 and number.value <= MOST_COUNTED
+    return is_count(number)
 
 
 def _is_formula(pieces: Sequence[Token]) -> bool:

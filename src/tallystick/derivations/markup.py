@@ -165,8 +165,10 @@ def plain(line: str) -> str:
         line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
     line = line.translate(_CHARACTERS)
     line = _TIMES.sub(" * ", line)
-    line = _IS.sub(" = ", line) if _PRODUCT.search(line) else line
-    return _VERB.sub(_related, line) if " " in line and _PRODUCT.search(line) else line
+    if not _PRODUCT.search(line):
+        return line
+    line = _IS.sub(" = ", line)
+    return _VERB.sub(_related, line) if " " in line else line
 
 
 def _with_units(line: str) -> str:

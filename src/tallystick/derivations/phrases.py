@@ -6,8 +6,10 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import accumulate
 
+from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.tokens import Token
 
+MOST_COUNTED = 999  # layers and other counts
 LONG_PRODUCT = 3  # signs of a product whose words only say what its factors count
 MOST_WORDS = 5  # between a number and the next operator
 
@@ -167,6 +169,7 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
         return True
     if _is_taken(pieces, start):
         return False
+    long = sum(piece.text == "*" for piece in pieces[start:end]) >= LONG_PRODUCT
     depth = 0
     for place in range(start, end):
         piece = pieces[place]
@@ -183,10 +186,14 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
             return False  # "7.1M each + 38.6M" adds several
         rate = place > start + 1 and pieces[place - 2].text == "*" and _RATE.fullmatch(piece.text)
         said = rate or _UNIT.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)
-        long = sum(one.text == "*" for one in pieces[start:end]) >= LONG_PRODUCT
         if not (said or _is_adjective(pieces, place) or (long and _counts_factor(pieces, place))):
             return False
     return True
+
+
+def is_count(number: Number | None) -> bool:
+    """Return whether a number may count layers or other parts."""
+    return number is not None and not number.rounded and number.unit == 1 and number.value <= MOST_COUNTED
 
 
 def _counts_factor(pieces: Sequence[Token], place: int) -> bool:

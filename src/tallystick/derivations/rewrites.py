@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tallystick.derivations.phrases import ARROWS, computes, is_function
+from tallystick.derivations.phrases import ARROWS, computes, is_count, is_function
 from tallystick.derivations.tokens import Token
 
 GOES_ON = re.compile(r"[.,;]\s*\*\s*\d")  # a product that begins with its sign
-ENDS = (".", ",", ";")  # of a sentence, or of a part of one
-MOST_COUNTED = 999  # layers
+_ENDS = (".", ",", ";")  # of a sentence, or of a part of one
 _SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
 
 
@@ -47,8 +46,8 @@ def with_results(pieces: Sequence[Token]) -> list[Token]:
     found: list[Token] = []
     result: Token | None = None
     for place, piece in enumerate(pieces):
-        times = piece.text == "*" and pieces[place - 1].text in ENDS
-        if times and result is not None and any(map(_counts, pieces[place + 1 : place + 2])):
+        times = piece.text == "*" and pieces[place - 1].text in _ENDS
+        if times and result is not None and any(is_count(one.number) for one in pieces[place + 1 : place + 2]):
             found.append(result._replace(start=piece.start, end=piece.start))
         if (
             piece.number is not None
@@ -60,11 +59,6 @@ def with_results(pieces: Sequence[Token]) -> list[Token]:
             result = None
         found.append(piece)
     return found
-
-
-def _counts(token: Token) -> bool:
-    number = token.number
-    return number is not None and not number.rounded and number.unit == 1 and number.value <= MOST_COUNTED
 
 
 def with_sizes(pieces: Sequence[Token]) -> list[Token]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 _WORDS = {
     3: "thousand thousands tausend tsd тыс ribu nghìn",
     6: "million millionen millions mio mln milioni milione millón millones milhão milhões milion miliony milionów milyon miljoen miljon miljoner"
@@ -19,6 +21,11 @@ _LETTERS = {"k": 3, "к": 3, "m": 6, "м": 6, "mn": 6, "b": 9, "g": 9, "bn": 9, 
 SCALES = _LETTERS | {
     word: power for scales in (_WORDS, _MYRIADS) for power, words in scales.items() for word in words.split()
 }
-# The words as a pattern, the longest first: "milliarden" begins with "milliard".
-WORDS = "|".join(sorted((word for words in _WORDS.values() for word in words.split()), key=len, reverse=True))
-MYRIADS = "|".join(sorted((word for words in _MYRIADS.values() for word in words.split()), key=len, reverse=True))
+
+
+def _pattern(scales: Mapping[int, str]) -> str:
+    """Return a pattern of the words, the longest first: "milliarden" begins with "milliard"."""
+    return "|".join(sorted(" ".join(scales.values()).split(), key=len, reverse=True))
+
+
+WORDS, MYRIADS = _pattern(_WORDS), _pattern(_MYRIADS)

@@ -109,9 +109,9 @@ def writes_dots(text: str) -> bool:
         return True
     if _WRITES_BLANKS.search(text) and _DECIMALS.search(text) and not _OTHERWISE.search(text):
         return True
-    points = (one for one in _BEHIND_POINT.finditer(text) if not one["name"])
-    commas = islice(_BEHIND_COMMA.finditer(text), _LEAST_COMMAS)
-    return len(list(commas)) == _LEAST_COMMAS and not _BY_COMMAS.search(text) and not any(True for _ in points)
+    commas = list(islice(_BEHIND_COMMA.finditer(text), _LEAST_COMMAS))
+    named = all(point["name"] for point in _BEHIND_POINT.finditer(text))
+    return len(commas) == _LEAST_COMMAS and named and not _BY_COMMAS.search(text)
 
 
 _NUMBER = {

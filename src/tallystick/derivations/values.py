@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, alone, evaluate
-from tallystick.derivations.chains import ABOUT, LETTER, MOST_COUNTED, Chains, numbers_end
+from tallystick.derivations.chains import ABOUT, LETTER, Chains, numbers_end
 from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.markup import readable
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import computes, is_sure, is_unit, unit_of
+from tallystick.derivations.phrases import computes, is_count, is_sure, is_unit, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
 from tallystick.derivations.shapes import product_before, product_of, shape_before
 from tallystick.derivations.statements import BOUND, TOTAL, Row, Side, Statement
@@ -308,7 +308,7 @@ def _leading(pieces: Sequence[Token]) -> Number | None:
     first = rest[0].number if rest else None
     if first is None or computes(pieces):
         return None
-    others = [one for one in said_in(rest)[1:] if first.value < LEAST_LISTED or not _is_count(one)]
+    others = [one for one in said_in(rest)[1:] if first.value < LEAST_LISTED or not is_count(one)]
     return None if others else first
 
 
@@ -317,10 +317,6 @@ def _behind(text: str, pieces: Sequence[Token], number: Number) -> str:
     end = next(piece.end for piece in pieces if piece.number is number)
     words = _FOR.sub("", text[end:]).strip(" .,;:")
     return words if _WORD.search(words) and _FOR.match(text[end:]) else ""
-
-
-def _is_count(number: Number) -> bool:
-    return number.unit == 1 and not number.rounded and number.value <= MOST_COUNTED
 
 
 def said_in(pieces: Sequence[Token]) -> list[Number]:

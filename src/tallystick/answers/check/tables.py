@@ -49,8 +49,9 @@ def judge_tables(judge: Judge) -> None:
                 value, stated, number = product.of(row), _value(row, product.column), _number(row, product.column)
                 if value is None or stated is None or number is None or (row.line, number.value) in judged:
                     continue
-                if value.meets(stated) or is_typed_for(number, value.exact):
-                    judge.equations.append(_equation(row, value.exact, number.value, value.meets(stated)))
+                fits = value.meets(stated)
+                if fits or is_typed_for(number, value.exact):
+                    judge.equations.append(_equation(row, value.exact, number.value, fits))
 
 
 def _tables(rows: Sequence[Row]) -> Iterator[list[Row]]:

@@ -180,23 +180,22 @@ class Readings:
         """
         found = [sides[0]]
         for side in sides[1:]:
-            number = side.expression
-            if isinstance(number, Number) and number.value > 0:
-                left = self.value(found[-1].expression, asides=False)
-                lacks = left.exact / number.value  # approximately the omitted unit
-                units = _units(side)
-                near = (unit for unit in units if abs(lacks - unit) * NEAR_UNIT <= unit)
-                others = (
-                    (unit, _with(side, Number(number.value * unit, number.unit * unit, rounded=True))) for unit in near
-                )
-                fits = (
-                    one
-                    for unit, one in others
-                    if self._fits(found[-1], one, cut=unit not in BINARY or unit == units[0])
-                )
-                side = next(fits, side)  # noqa: PLW2901
-            found.append(side)
+            found.append(self._shift(found[-1], side))
         return found
+
+    def _shift(self, before: Side, side: Side) -> Side:
+        """Return a number in the unit that it omits, if it then is the side before it."""
+        number = side.expression
+        if not isinstance(number, Number) or number.value <= 0:
+            return side
+        lacks = self.value(before.expression, asides=False).exact / number.value  # approximately the omitted unit
+        units = _units(side)
+        for unit in units:
+            other = _with(side, Number(number.value * unit, number.unit * unit, rounded=True))
+            mixed = unit in BINARY and unit != units[0]  # MB of 1,000 × 1,024 bytes: its digits are not cut too
+            if abs(lacks - unit) * NEAR_UNIT <= unit and self._fits(before, other, cut=not mixed):
+                return other
+        return side
 
     def _fits(self, left: Side, right: Side, *, cut: bool) -> bool:
         """Return whether a number in another unit is the side before it, perhaps cut."""
@@ -248,8 +247,9 @@ class Readings:
         left, right, loose = one.expression, other.expression, other.loose
         first = alone(left, loose=loose) or self.value(left, asides, loose=loose)
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
-        if first.meets(second) or are_results(left, right):
-            return first.meets(second) or self._agree_by_parts(one, other, asides)
+        met = first.meets(second)
+        if met or are_results(left, right):
+            return met or self._agree_by_parts(one, other, asides)
         if is_cut(one, other, first, second) or continues(left, right) or self._agree_by_parts(one, other, asides):
             return True
         factor = first_factor(right)

@@ -50,13 +50,13 @@ def _to_zeros(side: Expression) -> Value | None:
         return None
     if side.rounded:
         return alone(side, loose=True)
-    unit = next((scale for scale in sorted(SCALED, reverse=True) if side.value and side.value % scale == 0), None)
-    return None if unit is None else Value(side.value, side.value - Fraction(unit, 2), side.value + Fraction(unit, 2))
+    half = _zeros(side) / 2
+    return Value(side.value, side.value - half, side.value + half) if half else None
 
 
 def _zeros(number: Number) -> Fraction:
-    """Return the unit to which a number is written: a thousand for "327,000"."""
-    return max((Fraction(scale) for scale in SCALED if number.value % scale == 0), default=number.unit)
+    """Return the largest unit of which a number is a multiple: a thousand for "327,000"; or 0."""
+    return max((Fraction(scale) for scale in SCALED if number.value and number.value % scale == 0), default=Fraction(0))
 
 
 def continues(left: Expression, right: Expression) -> bool:

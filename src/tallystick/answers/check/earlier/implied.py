@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike, is_mistyped, is_typed_for
+from tallystick.answers.check.chain.readings import BINARY
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole
@@ -36,7 +37,6 @@ MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may 
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
 LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
-BINARY = Fraction(1024, 1000) ** 3  # GiB may be added to GB
 _RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
 _NAMED_SUM = re.compile(r"[=≈][^=≈\d]*[^\W\d][^=≈\d+]*\+[^=≈\d]*[=≈]")
 _LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
@@ -267,7 +267,7 @@ class Implied:
         items = self.columns.items(statement, least_computed=0)
         lines = [self.derivation.statements[place] for place in items]
         sums = self.so_far.sum(items)
-        less = sums.low > BINARY * claim.written.high
+        less = sums.low > BINARY[-1] * claim.written.high  # GiB may be added to GB
         apart = any(_RATE.search(f"{line.label} {line.clause}") or not _is_bytes(line) for line in lines)
         return (
             Sum(tuple(items), sums, fits=False)

@@ -51,12 +51,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     aside = remark and ")" not in inside and len(words.split()) > MOST_WORDS
     trained = _TRAINED.search(words) is not None and any(map(_FROZEN.search, judge.derivation.lines))
     halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
-    if (
-        aside
-        or (trained and not is_near(judge, claim))
-        or SIZE.search(words)
-        or (len(halves) == 1 and not is_near(judge, claim))
-    ):
+    if aside or SIZE.search(words) or ((trained or len(halves) == 1) and not is_near(judge, claim)):
         return False
     around = tags_of(statement.heading) or tags_of(statement.section)
     if COUNT_OF.search(statement.label) and not is_near(judge, claim) and (around - KINDS or is_matrix(claim)):

@@ -21,10 +21,10 @@ def is_of_models(judge: Judge, place: int) -> bool:
     Bytes may follow: "| Total | 1025B | 591 GB |".
     """
     lines = judge.derivation.statements
-    beside = [other for other, line in enumerate(lines) if line.line == lines[place].line and line.column]
-    row = [other for other in beside if not is_in_bytes(lines[other])]
-    stated = [claim.meant for other in row if (claim := judge.claims[other]) is not None]
-    counts = all(lines[other].sides[-1].unit in ("", "parameters") for other in row)
+    columns = [number for number, line in enumerate(lines) if line.line == lines[place].line and line.column]
+    row = [number for number in columns if not is_in_bytes(lines[number])]
+    stated = [claim.meant for number in row if (claim := judge.claims[number]) is not None]
+    counts = all(lines[number].sides[-1].unit in ("", "parameters") for number in row)
     return is_total(lines[place]) and counts and min(stated, default=Fraction(0)) >= LEAST_TOTAL
 
 
