@@ -61,6 +61,7 @@ _TOTAL_BEHIND = re.compile(
 _CALLED = re.compile(r"\w[(（](?:\s*\w+\s*=\s*[^,()=]+,)*\s*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 LETTER = re.compile(r"[^\W\d]")
+_LISTED = re.compile(r"[^()=≈]+[=≈]\s*[\d.,]+\s?[KMB]?,\s")  # "One layer ≈ 7.1M, 12 layers ≈ 85.2M"
 
 
 class Chains(Reading):
@@ -204,7 +205,7 @@ class Chains(Reading):
         if found is not None and not (_is_count(pieces, found[1]) and LETTER.search(text[: pieces[found[1]].start])):
             start = pieces[found[1]].start
             words = text[pieces[0].start : start]
-            if not LETTER.search(words):  # "Attention (d = 768): 4 × 768²"
+            if not LETTER.search(words) and not _LISTED.match(text):  # "Attention (d = 768): 4 × 768²"
                 words = text[:start]
             # In GPTConfig(vocab_size=50304) the name is an argument, not a fact about the model.
             argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
@@ -244,10 +245,16 @@ class Chains(Reading):
 
 
 def _is_setting(segment: Sequence[Token], relation: Token) -> bool:
-    """Return whether the last word is a setting's name, as in a log: "RANK=0 STAGE=0 LAYERS=14"."""
+    """Return whether the last word is a setting's name, as in a log: "RANK=0 STAGE=0 LAYERS=14".
+
+    Words may precede it: "vocab_size=128256 and the width dim=4096".
+    """
     if len(segment) < 2 or segment[-1].kind != "word" or len(segment[-1].text) == 1:
         return False
-    return segment[-1].end == relation.start and segment[-2].kind in ("number", "close")
+    words = (
+        segment[0].kind == "number" and segment[-1].text.isascii() and all(one.kind == "word" for one in segment[1:])
+    )
+    return segment[-1].end == relation.start and (words or segment[-2].kind in ("number", "close"))
 
 
 def _is_count(pieces: Sequence[Token], start: int) -> bool:

@@ -23,7 +23,7 @@ _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 
 _OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
 _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
 _OWN_RESULT = re.compile(
-    r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[\d,._]{4,}\s*\w*\s*$"
+    r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[≈~]?\s?(?:[\d,._]{4,}|\d[\d.,]*\s?[KMB])\s*\w*\s*$"
 )  # "× 80 layers: 68,452,352,000"
 _ITEM = re.compile(
     r"\s*[-*•]\s.*:\s*[≈~]?\s?\d[\d,.]*\s?[^\W\d]{0,3}\s*$"

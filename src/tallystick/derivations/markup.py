@@ -35,7 +35,10 @@ _ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200}
 _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
 
 # In code, a comment may state the result: "wte = vocab * d  # 38,597,376".
-_RESULT = re.compile(r"(?<=[\w)])\s*(?:#|//)\s?=?\s?(?=\d[\d,._ '’{}]{0,30}[KMB]?\s?$)")
+_RESULT = re.compile(
+    r"(?<=[\w)])\s*(?:#|//)\s?(?:=\s?(?=[≈~]?\s?\d)"  # "# = ~18.3M params"
+    r"|(?=[≈~]?\s?\d[\d,._ '’{}]{0,30}[KMB]?\s?(?:param(?:eter)?s\b\s?)?(?:\([^()]*\)\s?)?$))"
+)
 _QUOTIENT = re.compile(r"[=:(]\s*(\d{1,9})\s?//\s?(\d{1,9})\s?$")  # of Python: "head_dim = 768 // 12"
 
 # "12 times 7,087,872", "176M per layer. Times 32 layers": words for the sign

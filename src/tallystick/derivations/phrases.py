@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.tokens import Token
@@ -176,6 +176,7 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
         depth += (piece.kind == "open") - (piece.kind == "close")
         if (
             _is_other(piece, pieces[place + 1 : place + 2])
+            or (piece.text == "/" and _ends_remark(pieces[start:place]))
             or _is_rate(pieces[:end], place, known)
             or (place > start and len(piece.text) > 1 and piece.text in known and pieces[place - 1].text in known)
         ):
@@ -218,6 +219,12 @@ def _is_other(piece: Token, behind: Sequence[Token]) -> bool:
     """
     remark = bool(behind) and behind[0].kind == "word" and not is_variable(behind[0])
     return (piece.text == "[" and not remark) or (piece.text == "/" and piece.end - piece.start > 1)
+
+
+def _ends_remark(pieces: Sequence[Token]) -> bool:
+    """Return whether some tokens end in words in parentheses: "1M (variant A) / 0.56M"."""
+    words = [piece.kind == "word" for piece in takewhile(lambda one: one.kind != "open", reversed(pieces[:-1]))]
+    return bool(pieces) and pieces[-1].kind == "close" and len(words) > 0 and all(words)
 
 
 def _is_rate(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:

@@ -54,6 +54,9 @@ _RESULT = re.compile(r"(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|]*?)\s*→
 _FROM = re.compile(
     r"(?P<words>[^=≈←\d]*[:|]\s*)(?P<value>[≈~]?\s?\d[\d.,_]*\s?\w{0,2})\s*(?:←|<-)\s*(?P<product>\d[^=≈()←]*\*[^=≈()←]*\d)(?P<rest>(?:\D[^=≈]*)?)"
 )
+# Between the parts of "gate: 4096 × 14336 = 58,720,256  up: 58,720,256"
+_PARTS = re.compile(r"(?<=[\dKMB])\s{2,}(?=[^\W\d]\w*:\s*[≈~]?\s?\d)")
+_STATED = re.compile(r"[:=≈]\s*[≈~]?\s?\d")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
@@ -191,6 +194,9 @@ class _Reader(Values):
             self._row(line)
         elif several := _SEVERAL.match(line.plain):
             self._several(line, several)
+        elif ":" in line.plain and len(parts := _parts(line.plain)) > 1:
+            for part in parts:
+                self._line(line._replace(plain=part))
         elif RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
             self._shown(line)
             self._equations(line, line.plain, "subtotal" if self._ends_sum(line) else "")
@@ -276,6 +282,12 @@ class _Reader(Values):
                 side = Side(piece.number)
                 text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
                 self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
+
+
+def _parts(text: str) -> list[str]:
+    """Return the parts of a line with several in columns, or the line alone."""
+    parts = _PARTS.split(text)
+    return parts if all(map(_STATED.search, parts)) else [text]
 
 
 def _without_tokens(pieces: Sequence[Token]) -> list[Token]:

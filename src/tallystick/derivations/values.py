@@ -23,6 +23,7 @@ NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two col
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
+_AROUND = re.compile(r"(?<=\d)\s+\*\s+(?=10\^)")  # blanks in "6.61  × 10^9" part no columns
 _CELLS = re.compile(r"\s{2,}")
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s+[^\W\d]+){0,2}\s*\)\s*$")
 _ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460 MB (128000 × 896 × 4 bytes)"
@@ -77,6 +78,8 @@ class Values(Chains):
         words, colon, rest = text.replace("\uff1a", ":").rpartition(":")
         if _KEY.fullmatch(words) and not TOTAL.search(words):
             return  # an entry of a config
+        if "*" in rest:
+            rest, text = (_AROUND.sub(" * ", one) for one in (rest, text))
         columns = self._columns(text, rest, colon=bool(colon))
         if columns:
             words, rest = columns["label"], columns["value"]
@@ -180,6 +183,18 @@ class Values(Chains):
             self.head = tuple(cells)
         elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
             self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes)
+            self._join(before)
+
+    def _join(self, before: int) -> None:
+        """Join the two statements of a row if the second goes on from the first one's last side.
+
+        Example: "| wte | V × d = 50257 × 768 | 38,597,376 |".
+        """
+        if len(self.statements) != before + 2:
+            return
+        first, second = self.statements[before:]
+        if not first.name and first.sides[-1].expression == second.sides[0].expression:
+            self.statements[before:] = [second._replace(sides=(*first.sides[:-1], *second.sides))]
 
     def _keep(self, line: Line, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
         """Keep the numbers of a row, for the columns of its table."""
@@ -256,7 +271,11 @@ class Values(Chains):
                 self._add(line, label, [sides[place]], clause=clause, column=len(numbers) - before)
             return
         self._add(line, label, [sides[place] for place in row])
-        if numbers[-1] != value:  # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
+        one, last = wholes[value], wholes[numbers[-1]]
+        # A smaller number behind it is a size, such as a rank.
+        larger = isinstance(one, Number) and isinstance(last, Number) and last.value > one.value
+        if numbers[-1] != value and (several or larger):
+            # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
             self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])
 
     def _whole(self, cell: str) -> Expression | None:

@@ -24,6 +24,7 @@ from tallystick.answers.check.claims import (
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.earlier.branches import closed, depth_of
 from tallystick.answers.check.earlier.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only, is_partly_read
+from tallystick.answers.check.earlier.links import Links
 from tallystick.answers.check.earlier.multiples import Multiples, times_before
 from tallystick.answers.check.earlier.references import References
 from tallystick.answers.check.earlier.said import said
@@ -42,7 +43,9 @@ from tallystick.derivations.arithmetic import (
     evaluate,
     exactly,
 )
+from tallystick.derivations.phrases import is_count
 from tallystick.derivations.statements import (
+    TOTAL,
     Derivation,
     Side,
     Statement,
@@ -65,9 +68,10 @@ class Judge:
         self.readings = self.variables.readings
         self.so_far = Addends()
         self.claims = self.so_far.claims
-        self.implied = Implied(derivation, self.so_far, quantities)
+        self.implied = Implied(derivation, self.so_far, quantities, constants)
         self.multiples = Multiples(derivation, self.so_far)
         self.references = References(derivation, self.so_far, self.variables)
+        self.links = Links(self.readings, self.references)
         self.doubts = Doubts(self.readings, quantities, constants)
         self.equations: list[Equation] = []
         self.depth = 0  # of the last statement
@@ -116,7 +120,7 @@ class Judge:
 
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
         asides = self.readings.asides(sides)
-        pairs = [self._pair(left, right, asides) for left, right in pairwise(sides)]
+        pairs = [self.links.pair(left, right, asides) for left, right in pairwise(sides)]
         cut = None
         for number, (left, right, agree) in reversed(list(enumerate(pairs))):
             if not agree and (why := self.doubts.why(statement, left, right, asides)):
@@ -125,6 +129,7 @@ class Judge:
                 self._before(statement, sides[: number + 1], pairs[:number], asides)
                 sides, pairs = sides[number + 1 :], pairs[number + 1 :]
                 break
+        self._several_times(statement, sides)
         claim = self._claim(sides, asides=asides, right=all(agree for *_, agree in pairs))
         commented = isinstance(sides[-1].expression, Operation)  # "attention = 150,994,944 (17.6%)"
         named = statement.name.replace("_", "").isalpha() and not _SIZE.search(statement.name)
@@ -153,10 +158,17 @@ class Judge:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
 
-    def _pair(self, left: Side, right: Side, asides: bool) -> tuple[Side, Side, bool]:
-        """Return two neighbouring sides as they are compared, and whether they agree."""
-        agree = self.readings.agree(left, right, asides=asides)
-        return left, right if agree else self.readings.meant_by(left, right, asides=asides), agree
+    def _several_times(self, statement: Statement, sides: Sides) -> None:
+        """Judge a total that its line takes several times: "Layer total: 202.4M × 32 = 6.48B"."""
+        first = sides[0].expression
+        if not (isinstance(first, Operation) and first.symbols == ("*",) and TOTAL.search(statement.label)):
+            return
+        one, count = first.parts
+        if isinstance(one, Number) and one.value >= LEAST_PAIR and isinstance(count, Number) and is_count(count):
+            written = alone(one, loose=True) or exactly(one.value)
+            claim = Claim(one.value, one.value, None, one, rounded=sides[0].loose, written=written)
+            if (found := self.implied.sum(statement, claim, judged=True)) is not None:
+                self._sum_of(statement, claim, found)
 
     def _links(
         self, statement: Statement, claim: Claim, sides: Sides, pairs: list[tuple[Side, Side, bool]], *, asides: bool
@@ -171,7 +183,7 @@ class Judge:
             self._sum_of(statement, claim, restated)
             return False
         for number, (left, right, agree) in enumerate(pairs):
-            one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
+            one, other = (left.expression, right.expression) if agree else self.links.apart(left, right, asides)
             part, last = one is not left.expression, number == len(pairs) - 1
             self._equation(statement, claim, one, other, agree, last=last, part=part)
         if asides and (stated := mistyped_aside(sides[-1].expression)) is not None:
@@ -189,33 +201,25 @@ class Judge:
             return
         claim = self._claim(sides, asides=asides, right=False)
         for left, right, agree in judged:
-            one, other = (left.expression, right.expression) if agree else self._apart(left, right, asides)
+            one, other = (left.expression, right.expression) if agree else self.links.apart(left, right, asides)
             self._equation(statement, claim, one, other, agree, last=False)
 
     def _imply(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """Judge a number by the lines before it: their sum, or one of them times a count."""
         times = times_before(statement) or layers_of(statement.label)
-        if times and judged:
-            self._implied_product(times, statement, claim)
-        elif claim.expression is None and self.so_far.place:
+        place = self.multiples.of(times, statement, claim) if times and judged else None
+        if judged and not times and (counted := self.multiples.counted(statement, claim)):
+            times, place = counted  # "Block 6 つ: 7,087,104"
+        if times and place is not None:
+            self._implied_product(times, place, statement, claim)
+            return
+        if times and judged and not TOTAL.search(statement.label):
+            return
+        if claim.expression is None and self.so_far.place:
             judged = judged and is_total(statement) and begins_line(statement) and is_only(statement)
             judged = judged and not is_partly_read(statement)
             if judged or claim.stated >= LEAST_REFERENCE:
                 self._implied_sum(statement, claim, judged=judged)
-
-    def _apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
-        """Return the only pair of parts in which two sums or products differ, else both sides.
-
-        In "a × b + c × d = 38.6M + 81.3M" this may be the second pair.
-        """
-        one, other = left.expression, right.expression
-        if not (isinstance(one, Operation) and isinstance(other, Operation) and one.symbols == other.symbols):
-            return one, other
-        parts = zip(one.parts, other.parts, strict=True)
-        differ = [
-            pair for pair in parts if not self.readings.agree(Side(pair[0]), Side(pair[1], right.loose), asides=asides)
-        ]
-        return differ[0] if len(differ) == 1 else (one, other)
 
     def refuse(self, place: int, why: str) -> None:
         """Skip a statement that cannot be computed, and record the reason."""
@@ -319,9 +323,12 @@ class Judge:
 
     def _sum_of(self, statement: Statement, claim: Claim, found: Sum) -> None:
         """Record a number as the sum of earlier lines, right or wrong."""
-        places, sums, fits = found
+        places, sums, fits, counts = found
         self.so_far.use(*places)
-        claim.term = labelled(total(self.so_far.terms(places)), (statement.label,), statement.line)
+        terms = self.so_far.terms(places)
+        if counts:
+            terms = [times_of(Term(Fraction(count)), term) for count, term in zip(counts, terms, strict=True)]
+        claim.term = labelled(total(terms), (statement.label,), statement.line)
         claim.true, claim.right = claim.term.value, fits
         claim.match = self.matches.of(claim, statement)
         # If only the corrected lines add up to it, the error above is not carried.
@@ -331,11 +338,8 @@ class Judge:
             claim.carried = sum((self.so_far.at(one).error for one in places), Fraction(0))
         self._equation(statement, claim, Number(shown), claim.side, fits, last=True)
 
-    def _implied_product(self, times: int, statement: Statement, claim: Claim) -> None:
-        """Judge the number after "× 12 layers" as the line above, times 12."""
-        place = self.multiples.of(times, statement, claim)
-        if place is None:
-            return
+    def _implied_product(self, times: int, place: int, statement: Statement, claim: Claim) -> None:
+        """Judge the number after "× 12 layers" as the number of a line above, times 12."""
         self.so_far.use(place)
         one = self.so_far.at(place)
         product = Operation(("*",), (Number(Fraction(times)), one.side))

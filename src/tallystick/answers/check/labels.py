@@ -72,8 +72,14 @@ _ABROAD = tuple(
 _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
 )
+_SUMMED = r"(?:sub-?total\w*|total\w*|gesamt|insgesamt|zusammen|toplam\w*|合计|小计|合計|小計|总计|総計|합계|소계|총합|итого|всего)"
+# Words for layers behind their number, in the supported languages.
+LAYERS = (
+    r"(?:layers|blocks|schichten|blöcke|couches|blocs|capas|bloques|camadas|blocos|strati|blocchi|katman|warstw\w*"
+    r"|tầng|lapisan|сло[её]в|блок\w+|层|層|レイヤー|ブロック|층|레이어|블록)"
+)
 _LAYERS = re.compile(
-    r"\W*(?:total (?:for |of |in |across )?)?(?:all |i )?(?:the )?(\d{1,4})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:(?:\w+ )?(?:layers|blocks)|schichten|couches|capas|camadas|strati|сло[её]в|层|層|층)\W*",
+    rf"\W*(?:(?:{_SUMMED}|i) (?:for |of |in |across |su |di |para )?)?(?:all |i )?(?:the )?(\d{{1,4}})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:\w+ )?{LAYERS}\s?{_SUMMED}?\W*",
     re.I,
 )
 _LAYERS_BEHIND = re.compile(
@@ -94,6 +100,7 @@ SEVERAL = re.compile(
 _WITH = re.compile(
     r"(?:\+|&|\b(?:with|and|incl\w*|plus|mit|avec|con|y|e|et|und)\b|含|和|及|と)\s*(?:the |its )?bias\w*", re.I
 )
+TIED = re.compile(r"(?<![^\W_])(?:un)?tied|tying|share[sd]?(?![^\W_])|共享|共有|绑定|공유", re.IGNORECASE)
 _TIED = re.compile(r"\b(?:tied|shared) (?:with|to)\b[^),;]*", re.IGNORECASE)  # names the other tensor
 # Boundaries of Latin words without a blank: 每个GPT2MLP, TransformerBlock.
 _SEAM = re.compile(

@@ -9,6 +9,7 @@ from tallystick.derivations.arithmetic import Expression, Number, Operation, Val
 from tallystick.derivations.slips import is_one_slip
 
 LEAST_TYPED = 3  # digits of a rounded total that is a sum with one digit mistyped
+MOST_SPREAD = 10  # of a sum of whole numbers behind ≈
 LEAST_SHORT = 3  # the same of a number that counts parameters, next to a product
 LEAST_TAIL = 5  # digits at the end of two numbers that are equal by chance once in 100,000
 LEAST_EXACT = 6  # the same of an exact number, whatever it is called
@@ -50,7 +51,7 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
     number = claim.side
     if not isinstance(number, Number) or sums.exact <= 0 or sums.meets(claim.written):
         return False
-    exact = is_whole(number) and sums.low == sums.high
+    exact = is_whole(number) and (sums.low == sums.high or sums.high - sums.low <= MOST_SPREAD)
     written, meant = (str(_in_units(value, number.unit)) for value in (claim.stated, sums.exact))
     if len(written) != len(meant):
         return False

@@ -22,6 +22,7 @@ class Addends:
         self.place = 0  # index of the current statement
         self.kind = ""  # what the current statement counts: it adds statements of its kind
         self._free: dict[str, _Free] = {}  # before `_seen`, by kind
+        self._sizes: dict[Fraction, int] = {}  # the last statement that defines each size
         self._seen = 0
 
     def at(self, place: int) -> Claim:
@@ -45,8 +46,11 @@ class Addends:
             kind: what they count; None for what the current statement counts.
         """
         for place in range(self._seen, self.place):
-            if (claim := self.claims[place]) is not None and claim.adds and not claim.users:
+            claim = self.claims[place]
+            if claim is not None and claim.adds and not claim.users:
                 self._free.setdefault(claim.kind, _Free()).put(place, claim)
+            elif claim is not None and claim.defines:
+                self._sizes[claim.stated] = place
         self._seen = self.place
         if (free := self._free.get(self.kind if kind is None else kind)) is None:
             return []
@@ -81,6 +85,21 @@ class Addends:
                     break  # else one more may fit better: "7.24B" with "~7B" of 6.98B
         current().step(len(found))
         return found[:last][::-1]
+
+    def summed_with_size(self, number: Fraction) -> list[int]:
+        """Return the last free statements that add up to a number with a size among them, or [].
+
+        Example: 589,824 and "bias = 768", which defines a variable, below them 590,592.
+        """
+        found, less = list[int](), number
+        for place in self.free():
+            found.insert(0, place)
+            less -= self.at(place).stated
+            if less <= 0:
+                break
+            if (size := self._sizes.get(less, -1)) > place:
+                return sorted((*found, size))
+        return []
 
     def sum(self, places: Sequence[int]) -> Value:
         """Return the sum of some statements, as written."""

@@ -33,21 +33,29 @@ class Allowances:
         right = [self.so_far.at(place).true for place in places]
         return one <= sum(right) <= other or any(one <= number <= other for number in right)
 
-    def leaves_out(self, places: Sequence[int], claim: Claim) -> bool:
+    def leaves_out(self, places: Sequence[int], claim: Claim, *, twice: bool = False) -> bool:
         """Return whether a total is the sum without a run of consecutive lines.
 
         Examples: the tied head, or the parts of a line.
+
+        Args:
+            places: the lines of the sum.
+            claim: the total.
+            twice: only leave out what is another line's number too.
         """
-        sizes = [exactly(0), *(self.so_far.at(place).written for place in places)]
-        sums = list(accumulate(sizes, Value.plus))
+        rows = [self.so_far.at(place).written for place in places]
+        sums = list(accumulate([exactly(0), *rows], Value.plus))
         current().step(10 * LONGEST_RUN * len(sums))
         runs = (
-            (sums[start], after) for start in range(len(sums)) for after in sums[start + 1 : start + 1 + LONGEST_RUN]
+            (start, start + 1 + length)
+            for start in range(len(sums))
+            for length in range(len(sums[start + 1 :][:LONGEST_RUN]))
         )
         return any(
-            abs(sums[-1].exact - (after.exact - before.exact) - claim.stated)
+            abs(sums[-1].exact - (sums[end].exact - sums[start].exact) - claim.stated)
             <= (sums[-1].high - sums[-1].low + claim.written.high - claim.written.low) / 2
-            for before, after in runs
+            for start, end in runs
+            if not twice or any(sums[end].less(sums[start]).meets(row) for row in (*rows[:start], *rows[end:]))
         )
 
     def lacks_a_norm(self, places: Sequence[int], claim: Claim) -> bool:

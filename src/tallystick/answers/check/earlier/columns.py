@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from itertools import pairwise
 
 from tallystick.answers.check.chain.mistyped import ends_alike
 from tallystick.answers.check.claims import Claim, is_total
@@ -136,21 +135,23 @@ class Columns:
         return found if sure and not taken and not self._are_nested(found) else []
 
     def _are_nested(self, places: Sequence[int]) -> bool:
-        """Return whether one of some statements stands under another one, or next to it."""
+        """Return whether one of some statements stands under another statement, or next to one."""
         lines = [self.derivation.statements[place].line for place in places]
-        for one, other in pairwise(lines):
-            margins = [margin_of(line) for line in self.derivation.lines[one - 1 : other] if line.strip()]
-            if one == other or min(margins[1:]) > margins[0]:
-                return True
-        return False
+        stated = {one.line for one in self.derivation.statements[places[0] : places[-1]]} if places else set()
+        return len(set(lines)) < len(lines) or any(_parent(self.derivation.lines, line) in stated for line in lines)
 
 
 def item_around(lines: Sequence[str], number: int) -> int:
     """Return the line at which the item of a list begins that a line stands under, or 0."""
+    begins = _parent(lines, number)
+    return begins if begins and _MARKED.match(lines[begins - 1]) else 0
+
+
+def _parent(lines: Sequence[str], number: int) -> int:
+    """Return the nearest line above that is indented less, or 0."""
     margin = margin_of(lines[number - 1])
     above = range(number - 1, max(0, number - 1 - LONGEST_ITEM), -1) if margin else ()
-    begins = next((one for one in above if lines[one - 1].strip() and margin_of(lines[one - 1]) < margin), 0)
-    return begins if begins and _MARKED.match(lines[begins - 1]) else 0
+    return next((one for one in above if lines[one - 1].strip() and margin_of(lines[one - 1]) < margin), 0)
 
 
 def _are_all(rows: Iterable[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
 from tallystick.answers.check.earlier.multiples import has_multiples
-from tallystick.answers.check.labels import KINDS, tags_of
+from tallystick.answers.check.earlier.repeated import Repeated
+from tallystick.answers.check.labels import KINDS, TIED, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
 from tallystick.derivations.slips import is_one_slip
@@ -34,6 +35,7 @@ NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an adden
 LEAST_ADDENDS = 3
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
 MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
+MOST_SPREAD = Fraction(1, 50)  # of a rounded total that takes one layer several times
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
 LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
@@ -48,6 +50,7 @@ class Sum(NamedTuple):
     places: tuple[int, ...]
     sums: Value
     fits: bool
+    times: tuple[int, ...] = ()  # how often it adds each; () if once
 
 
 class Slip(NamedTuple):
@@ -61,12 +64,15 @@ class Slip(NamedTuple):
 class Implied:
     """What the statements before imply for a number that stands alone."""
 
-    def __init__(self, derivation: Derivation, so_far: Addends, quantities: Quantities | None) -> None:
+    def __init__(
+        self, derivation: Derivation, so_far: Addends, quantities: Quantities | None, constants: Mapping[str, int]
+    ) -> None:
         self.derivation = derivation
         self.so_far = so_far
         self.quantities = quantities
         self.columns = Columns(derivation, so_far)
         self.allowances = Allowances(derivation, so_far)
+        self.repeated = Repeated(derivation, so_far, constants)
 
     def sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         """Return the lines above that a lone number adds, or None if it is not their sum.
@@ -79,6 +85,9 @@ class Implied:
         above = self.so_far.summed(claim.written)
         if len(above) == 2 and claim.stated < LEAST_PAIR and not judged:
             above = []
+        sums_up = judged or SUBTOTAL.search(statement.label) is not None
+        if sums_up and not above and is_whole(claim.side):
+            above = self.so_far.summed_with_size(claim.stated)
         fits = bool(above)
         above = above or ([] if claim.kind else self._meant(statement, judged=judged))
         sums = self.so_far.sum(above)
@@ -112,7 +121,12 @@ class Implied:
             fits, wrong = sums.meets(claim.written), not known
         if judged and fits and claim.written.high - claim.written.low <= LITTLE * claim.stated:
             self.columns.prove(statement, above)
-        if len(above) < 2 or not (exact or (judged and fits) or (wrong and not fits)):
+        if judged and not fits and claim.written.high - claim.written.low <= MOST_SPREAD * claim.stated:
+            several = self.repeated.of(statement, claim)
+            if several is not None:
+                return Sum(several.places, several.sums, several.sums.meets(claim.written), several.times)
+            wrong = wrong and not any(self.repeated.times(place) > 1 for place in above)
+        if len(above) < 2 or not (exact or (sums_up and fits) or (wrong and not fits)):
             found = self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
             found = found or (self._of_the_list(statement, claim) if judged and not known else None)
             return found or self._above_its_total(statement, claim)
@@ -258,20 +272,22 @@ class Implied:
         return Sum(tuple(items), sums, fits=False) if off else None
 
     def _above_its_total(self, statement: Statement, claim: Claim) -> Sum | None:
-        """Return the items of a list of bytes if their total is less than they are.
+        """Return the items of a list if their total is less than they are.
 
-        It may be more: there is overhead that a list leaves out.
+        It may be more: there is overhead that a list leaves out. Bytes may be added in GB and GiB.
         """
-        if not (_is_bytes(statement) and TOTAL.search(statement.label)):
+        if claim.stated < LEAST_PAIR or not TOTAL.search(statement.label):
             return None
-        items = self.columns.items(statement, least_computed=0)
+        counts = not _is_bytes(statement)
+        items = self.columns.items(statement, least_computed=2 if counts else 0) or self.columns.of(statement, claim)
         lines = [self.derivation.statements[place] for place in items]
         sums = self.so_far.sum(items)
-        less = sums.low > BINARY[-1] * claim.written.high  # GiB may be added to GB
-        apart = any(_RATE.search(f"{line.label} {line.clause}") or not _is_bytes(line) for line in lines)
+        less = sums.low > claim.written.high * (1 if counts else BINARY[-1])
+        apart = any(_RATE.search(f"{line.label} {line.clause}") or _is_bytes(line) == counts for line in lines)
+        tied = counts and any(TIED.search(line.plain) for line in (*lines, statement))
         return (
             Sum(tuple(items), sums, fits=False)
-            if less and not apart and not self.allowances.leaves_out(items, claim)
+            if less and not apart and not tied and not self.allowances.leaves_out(items, claim, twice=counts)
             else None
         )
 

@@ -20,6 +20,8 @@ _TIMES_LABEL = re.compile(
     r"(?:[^\W\d][^\d=≈:|*×()]*\s)?\s*((?:[*×x]\s*\d{1,4}(?![\d.,])(?:\s+[^\W\d]+)*\s*)+)(?=[=≈:(]|[~]?\d[\d,._]{3,}|$)"
 )
 
+_COUNTS = re.compile(r"(?<![\d.,])\d{1,3}(?![\d.,]*\d)")
+LEAST_PRODUCT = 10_000  # a smaller number may be a multiple by chance
 MOST_ROWS = 12  # of a table, compared with each other
 MOST_TIMES = 200  # layers
 NEAR_TIMES = Fraction(1, 40)  # relative difference of a multiple of a rounded number
@@ -48,6 +50,20 @@ class Multiples:
         if one.stated * times != claim.stated and not (whole or claim.is_rounded or self._types(place, times, claim)):
             return None  # "12 layers" may include parts that the line above omits
         return place
+
+    def counted(self, statement: Statement, claim: Claim) -> tuple[int, int] | None:
+        """Return a count in the label, and the line above of which it is exactly the multiple."""
+        if claim.expression is not None or claim.stated < LEAST_PRODUCT:
+            return None
+        counts = [count for count in map(int, _COUNTS.findall(statement.label)) if 1 < count <= MOST_TIMES]
+        above = self.so_far.free()[:MOST_ROWS] if counts else ()
+        fits = (
+            (count, place)
+            for count in counts
+            for place in above
+            if self.so_far.at(place).stated * count == claim.stated
+        )
+        return next(fits, None)
 
     def _is_times(self, place: int, times: int, claim: Claim) -> bool:
         """Return whether a claim is about `times` the number of an earlier line."""

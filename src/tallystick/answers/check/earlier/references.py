@@ -26,6 +26,7 @@ class References:
         self.by_value: dict[Fraction, list[int]] = {}
         self.small: dict[Fraction, list[int]] = {}  # the same for addends below LEAST_REFERENCE
         self.corrections: dict[Fraction, set[Fraction]] = {}  # corrected values of each stated number
+        self.any_rounded = False  # a line so far rounds its result
         self.all_right = True  # no statement so far has a corrected value
         self.by_words: dict[tuple[Fraction, object], int] = {}
 
@@ -36,6 +37,7 @@ class References:
         if not claim.defines and abs(claim.stated) >= LEAST_REFERENCE:
             for value in {claim.stated, claim.true}:  # later lines may go on with the right number
                 self.by_value.setdefault(value, []).append(place)
+            self.any_rounded = self.any_rounded or (claim.expression is not None and claim.is_rounded)
             self.corrections.setdefault(claim.stated, set()).add(claim.true)
             self.all_right = self.all_right and claim.stated == claim.true
             self.by_words |= dict.fromkeys(_words(claim, statement), place)
@@ -46,6 +48,19 @@ class References:
             return None
         corrected = self.corrections.get(number.value, set())
         return exactly(next(iter(corrected))) if len(corrected) == 1 and not number.rounded else None
+
+    def unrounded(self, number: Number) -> Value | None:
+        """Return a rounded number with the bounds that an earlier line gives it, or None.
+
+        7.08M of 4 × 768² + 8 × 768² is between 7,077,888 and 7,080,000.
+        """
+        if not number.rounded or number.value < LEAST_REFERENCE:
+            return None
+        lines = map(self.so_far.at, self.by_value.get(number.value, []))
+        exact = [line.true for line in lines if line.expression is not None and line.right and not line.carried]
+        if not exact:
+            return None
+        return Value(number.value, min(*exact, number.value), max(*exact, number.value))
 
     def term(self, node: Number | Name) -> Term | None:
         """Return the term of the earlier line that produced a number or defined a variable."""
@@ -76,10 +91,12 @@ class References:
         "12 × 7.1M" goes on from "one block ≈ 7.1M". The term has the number as written; its spread
         reaches to what the line computed.
         """
-        lines = map(self.so_far.at, reversed(self.by_value.get(node.value, [])))
-        one = next((line for line in lines if line.term is not None and line.right), None)
+        lines = ((place, self.so_far.at(place)) for place in reversed(self.by_value.get(node.value, [])))
+        place, one = next(((place, line) for place, line in lines if line.term is not None and line.right), (0, None))
         if one is None or one.term is None:
             return self._summed(node)
+        if len(self.by_value[node.value]) == 1:
+            self.so_far.use(place)
         away = node.value - one.term.value
         parts = one.term.parts
         if away and parts:

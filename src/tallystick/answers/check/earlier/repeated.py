@@ -1,0 +1,87 @@
+"""Tell how often a total takes the lines above it: those of a layer, or under "Block × 6:"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tallystick.answers.check.chain.mistyped import is_mistyped
+from tallystick.answers.check.claims import Claim, is_whole
+from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.labels import LAYERS, tags_of
+from tallystick.derivations.arithmetic import Number, Value, exactly
+from tallystick.derivations.statements import Derivation, Statement
+
+MOST_TIMES = 200  # layers
+# "6 × Transformer Block", "Block ×6", "32 transformer layers", "Encoder (12 camadas, …)"
+_COUNT = re.compile(
+    rf"(?<![\w.,])(\d{{1,3}})\s?(?:[*×x]\s+(?=[^\W\d])|(?:[^\W\d]+\s){{0,2}}{LAYERS}|total\))|(?<!\d)(?<!\d\s)[*×x]\s?(\d{{1,3}})(?![\w.,]*\d)",
+    re.IGNORECASE,
+)
+_NAME = re.compile(
+    r"(?:n|num|number)_?(?:hidden_|decoder_|encoder_|of_)?(?:layers?|blocks?)|(?:layers|blocks|depth)(?: \(L\))?|L",
+    re.IGNORECASE,
+)
+
+
+class Several(NamedTuple):
+    """The statements that a total adds, how often each, and their sum."""
+
+    places: tuple[int, ...]
+    times: tuple[int, ...]
+    sums: Value
+
+
+class Repeated:
+    """Finds totals that take the lines of one layer as often as there are layers."""
+
+    def __init__(self, derivation: Derivation, so_far: Addends, constants: Mapping[str, int]) -> None:
+        self.derivation = derivation
+        self.so_far = so_far
+        self.layers = next((constants[name] for name in constants if _NAME.fullmatch(name)), 0)
+        self.seen = 0  # statements searched for the number of layers
+
+    def times(self, place: int) -> int:
+        """Return how often the whole has the number of a statement, by what it stands under."""
+        statement = self.derivation.statements[place]
+        for words in (*statement.items, statement.heading):
+            if "=" not in words and (count := _COUNT.search(words)) is not None:
+                return int(count[1] or count[2])
+        return self.layers if self.layers and "one" in tags_of(statement.label) | tags_of(statement.heading) else 1
+
+    def of(self, statement: Statement, claim: Claim) -> Several | None:
+        """Return the last lines that a total adds, those of a layer several times, or None.
+
+        The total is their sum, or that but for one digit.
+        """
+        self._count_layers()
+        found, counts, sums = list[int](), list[int](), exactly(0)
+        for place in self.so_far.free():
+            counts.insert(0, min(self.times(place), MOST_TIMES))
+            found.insert(0, place)
+            sums = sums.plus(_several(self.so_far.at(place).written, counts[0]))
+            if sums.low > 2 * claim.written.high:
+                break
+            if (
+                len(found) > 1
+                and max(counts) > 1
+                and (sums.meets(claim.written) or is_mistyped(claim, sums, judged=True))
+            ):
+                return Several(tuple(found), tuple(counts), sums)
+        return None
+
+    def _count_layers(self) -> None:
+        """Take the number of layers from the sizes that the text has given so far."""
+        for place in range(self.seen, self.so_far.place):
+            statement = self.derivation.statements[place]
+            number = statement.sides[-1].expression
+            named = _NAME.fullmatch(statement.name or statement.label)
+            if named and isinstance(number, Number) and is_whole(number) and 1 < number.value <= MOST_TIMES:
+                self.layers = int(number.value)
+        self.seen = self.so_far.place
+
+
+def _several(value: Value, times: int) -> Value:
+    """Return a value taken several times."""
+    return value if times == 1 else Value(value.exact * times, value.low * times, value.high * times)
