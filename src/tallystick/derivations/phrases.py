@@ -19,9 +19,10 @@ _UNIT = re.compile(
     r"|values?|floats?|numbers?|each|in|total|positions?|words?|vectors?|matri\w+|projections?|rows?|col(?:umn)?s?|copies"
     r"|modules?|neurons?|bytes?|[kmgt]?i?b|\w*flops?|macs?|targets?|norms?"
     r"|schicht\w*|blöcke|bl[oö]ck\w*|gewicht\w*|couches?|blocs?|poids|capas?|bloques?|blocos?|camadas?|pesos?|octets?|[kmgt]o"
-    r"|parám\w*|parâm\w*|param\w*|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",
+    r"|parám\w*|parâm\w*|param\w*|tham|số|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",
     re.IGNORECASE,
 )
+_PRECISION = re.compile(r"(?:bf|fp|float|bfloat|int|tf)\d{1,2}", re.IGNORECASE)
 # Words that change the value of a number.
 _SCALES = re.compile(
     r"squared?|cubed?|dozen|hundred|half|percent|quadr|carré|cuadrad|cubo|квадрат|куб|times|mod|of$|平方|立方|倍|제곱",
@@ -155,7 +156,8 @@ def is_unit(token: Token) -> bool:
     """Return whether a word can follow a number as its unit: parameters, layers."""
     word = token.text.replace("-", "").replace("/", "").removeprefix("per")  # "7,087,872 per-block", "params/layer"
     long = len(word) > 2 or word > "\u2fff"  # 個, 层
-    return token.kind == "word" and long and word.isalpha() and word.lower() not in JOINS
+    plain = word.isalpha() or _PRECISION.fullmatch(word) is not None
+    return token.kind == "word" and long and plain and word.lower() not in JOINS
 
 
 def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str]) -> bool:
@@ -186,7 +188,7 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
         if piece.text.lower() in _EACH and place + 1 < end and pieces[place + 1].text == "+":
             return False  # "7.1M each + 38.6M" adds several
         rate = place > start + 1 and pieces[place - 2].text == "*" and _RATE.fullmatch(piece.text)
-        said = rate or _UNIT.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)
+        said = rate or _UNIT.fullmatch(piece.text) or _PRECISION.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)
         if not (said or _is_adjective(pieces, place) or (long and _counts_factor(pieces, place))):
             return False
     return True

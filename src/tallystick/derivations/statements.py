@@ -130,6 +130,11 @@ class Derivation(NamedTuple):
     rows: tuple[Row, ...] = ()  # of tables, each with two numbers or more
 
 
+def names_sum(words: str) -> bool:
+    """Return whether some words name a total or a subtotal."""
+    return TOTAL.search(words) is not None or SUBTOTAL.search(words) is not None
+
+
 def margin_of(line: str) -> int:
     """Return the indentation of a line, comment signs included."""
     return len(line) - len(line.lstrip(MARGIN))

@@ -49,7 +49,7 @@ _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBGКМ])(?!\w)|\s{0,2}(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
-    rf"|\s{{0,3}}(?P<word>(?i:{WORDS}))(?!\w)(?:(?<=(?i:mio|mrd|mln|mld|tsd|тыс|млн|лрд))\.(?=\s*(?:[-+*/=≈);]|$)))?"
+    rf"|\s{{0,3}}(?P<word>(?i:{WORDS}))(?!\w)(?:(?<=(?i:mio|mrd|mln|mld|tsd|тыс|млн|лрд))\.(?=\s*(?:[-+*/=≈);]|$)))?(?:\s+d[ei](?=\s+\w))?"
     rf"|\s?(?P<myriad>{MYRIADS})"
     r"|\s?(?P<bytes>[KkMGTКМГТ]i?(?=[BБ])|[KkMG]i?(?=o))[BoБ](?!\w)|\s?(?P<percent>%)"
 )
@@ -74,6 +74,7 @@ _ALL_BYTES = re.compile(r"B\s*[=≈]\s*~?(?:\d[\d.,]{3,}\s+(?:B|[Bb]ytes)|\d[\d.
 _WIDE_BYTES = re.compile(r"B(?:\s*\*\s*\d+(?:\s*\([^()]*\))?)*\s*[=≈]\s*~?[\d.,]+\s*[KMG]i?B\b")
 _LETTERED = re.compile(r"\d\s?[KMBT]\b")
 _ARE_BYTES = re.compile(r"\s*B\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "8320 B ≈ 8 KB"
+_PER_PARAMETER = re.compile(r"\s?B\s?/\s?(?:param|weight|elem|value|num)\w*")  # bytes
 _SCALE_BEHIND = re.compile(r"[KMGBT](?![\w(^])")  # "(1.77 + 0.59)M"
 _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 
@@ -154,6 +155,8 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
             scale = Number(Fraction(10 ** SCALES[line[position].lower()]))
             found.append(Token("operator", "*", position, position))
             found.append(Token("number", line[position], position, position + 1, scale))
+        elif found and found[-1].number is not None and (match := _PER_PARAMETER.match(line, position)):
+            found.append(Token("word", "bytes", position, match.end()))
         elif match := _WORD.match(line, position):
             found += _words(line, match, known)
         elif found and found[-1].number is not None and found[-1].end == position and _RANGE.match(line, position):
@@ -252,6 +255,8 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
         number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
         number = times(number, Fraction(10) ** power)
+    elif number.value <= MOST_WIDE and _PER_PARAMETER.match(line, end):
+        pass  # bytes, as the word behind it says
     elif (suffix := _SUFFIX.match(line, end)) and _are_bytes(suffix, number, line[: match.start()], line[end:]):
         end = suffix.end()
     elif suffix and not _is_no_scale(suffix, number, known):

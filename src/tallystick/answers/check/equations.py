@@ -45,11 +45,11 @@ from tallystick.derivations.arithmetic import (
 )
 from tallystick.derivations.phrases import is_count
 from tallystick.derivations.statements import (
-    TOTAL,
     Derivation,
     Side,
     Statement,
     Unread,
+    names_sum,
 )
 
 _SIZE = re.compile(
@@ -161,7 +161,7 @@ class Judge:
     def _several_times(self, statement: Statement, sides: Sides) -> None:
         """Judge a total that its line takes several times: "Layer total: 202.4M × 32 = 6.48B"."""
         first = sides[0].expression
-        if not (isinstance(first, Operation) and first.symbols == ("*",) and TOTAL.search(statement.label)):
+        if not (isinstance(first, Operation) and first.symbols == ("*",) and names_sum(statement.label)):
             return
         one, count = first.parts
         if isinstance(one, Number) and one.value >= LEAST_PAIR and isinstance(count, Number) and is_count(count):
@@ -213,7 +213,7 @@ class Judge:
         if times and place is not None:
             self._implied_product(times, place, statement, claim)
             return
-        if times and judged and not TOTAL.search(statement.label):
+        if times and judged and not names_sum(statement.label):
             return
         if claim.expression is None and self.so_far.place:
             judged = judged and is_total(statement) and begins_line(statement) and is_only(statement)

@@ -28,6 +28,7 @@ from tallystick.derivations.statements import (
     Derivation,
     Side,
     Statement,
+    names_sum,
 )
 
 MOST_BEGUN = 12  # characters of a label that must begin a line
@@ -85,7 +86,7 @@ class Implied:
         above = self.so_far.summed(claim.written)
         if len(above) == 2 and claim.stated < LEAST_PAIR and not judged:
             above = []
-        sums_up = judged or SUBTOTAL.search(statement.label) is not None
+        sums_up = judged or names_sum(statement.label)
         if sums_up and not above and is_whole(claim.side):
             above = self.so_far.summed_with_size(claim.stated)
         fits = bool(above)
