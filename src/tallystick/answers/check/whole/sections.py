@@ -57,7 +57,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     if COUNT_OF.search(statement.label) and not is_near(judge, claim) and (around - KINDS or is_matrix(claim)):
         return False  # "Parameters: 768 × 3072" of the MLP above
     unnamed = not (about or is_near(judge, claim) or _OF_MODEL.search(words))
-    if unnamed and "one" in around:
+    if unnamed and "one" in around and not _adds_embedding(claim):
         return False  # a table of one layer
     part = unnamed and around - KINDS
     if (part or ("block" in about and _counts_embeddings(judge, claim))) and not adds(claim):
@@ -115,6 +115,12 @@ def adds(claim: Claim) -> bool:
     """Return whether a claim is a sum; a difference is not a total."""
     parts = claim.term.parts if claim.term is not None else ()
     return len(parts) > 1 and all(part.value > 0 for part in parts)
+
+
+def _adds_embedding(claim: Claim) -> bool:
+    """Return whether an addend of a sum is an embedding or the head, which no layer has."""
+    parts = claim.term.parts if claim.term is not None else ()
+    return any(tags_of(label) & AROUND for part in parts for label in part.labels[:1])
 
 
 def is_matrix(claim: Claim) -> bool:

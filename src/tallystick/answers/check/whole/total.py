@@ -116,6 +116,9 @@ def _stated_whole(judge: Judge) -> Whole:
         # A total in a list or table is the text's own; one amid a sentence may be another model's.
         return Whole(max(named or found, key=lambda place: (_is_item(statements[place]), found[place].meant, place)))
     total = judge.quantities.total
+    if any(adds(claim) and is_near(judge, claim) for claim in found.values()):
+        given = {place for place in found if _is_given(judge, place)}
+        found = {place: claim for place, claim in found.items() if place not in given} or found
 
     def rank(place: int) -> tuple[float, bool, bool, int]:
         numbers = {found[place].meant, found[place].stated}  # a sum with a slip is meant as the total all the same
@@ -127,6 +130,13 @@ def _stated_whole(judge: Judge) -> Whole:
     exact = found[best].written.low <= total <= found[best].written.high
     said = None if exact or adds(found[best]) else _in_prose(judge, rounded=False)
     return Whole(best if said is None else said)
+
+
+def _is_given(judge: Judge, place: int) -> bool:
+    """Return whether a rounded number stands above all products: "verify that it is about 8B"."""
+    claim = judge.so_far.at(place)
+    computed = any(one is not None and one.expression is not None for one in judge.claims[:place])
+    return claim.expression is None and claim.is_rounded and not computed
 
 
 def _is_item(statement: Statement) -> bool:
