@@ -188,7 +188,13 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
         if piece.text.lower() in _EACH and place + 1 < end and pieces[place + 1].text == "+":
             return False  # "7.1M each + 38.6M" adds several
         rate = place > start + 1 and pieces[place - 2].text == "*" and _RATE.fullmatch(piece.text)
-        said = rate or _UNIT.fullmatch(piece.text) or _PRECISION.fullmatch(piece.text) or _is_label(pieces, place, start) or _names(pieces, place, known)
+        said = (
+            rate
+            or _UNIT.fullmatch(piece.text)
+            or _PRECISION.fullmatch(piece.text)
+            or _is_label(pieces, place, start)
+            or _names(pieces, place, known)
+        )
         if not (said or _is_adjective(pieces, place) or (long and _counts_factor(pieces, place))):
             return False
     return True

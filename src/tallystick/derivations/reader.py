@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from tallystick.core.budget import OverBudget
-from tallystick.derivations.arithmetic import Number
+from tallystick.derivations.arithmetic import Name, Number
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
 from tallystick.derivations.markup import readable
 from tallystick.derivations.phrases import computes, unit_of
@@ -33,6 +33,7 @@ LEAST_PROSE = 20  # words; a shorter text without an equation is refused as a mi
 LEAST_SAID = 1_000_000  # a smaller number in a sentence is not a model's total
 MOST_PROSE = 1_000  # numbers in sentences
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{1,2}(?:\.\d{1,2}){1,3}\.?\s+[^\W\d])")
+_QUOTED = " \"');,"  # behind the colon of a line that code prints
 _ENDS = " *_:\uff1a\u3002"  # behind a heading's words
 _TITLE = re.compile(
     r"(?P<words>[^()=≈\uff08|]*[^\W\d][^()=≈\uff08|]*)[(\uff08](?P<inside>[^()=\uff08\uff09|]*\d[^()=\uff08\uff09|]*)[)\uff09]"
@@ -166,9 +167,10 @@ class _Reader(Values):
         self._line(line)
         if len(self.statements) == before:
             self._title(line)
-        if len(self.statements) == before or self.statements[-1].titles:
-            heading = _HEADING.match(line.text) is not None
-            if heading or line.plain.rstrip().endswith((":", "\uff1a")):
+        heading = _HEADING.match(line.text) is not None
+        sets = heading and all(map(_sets_size, self.statements[before:]))  # "### GPT-S (d=768, L=12)"
+        if sets or len(self.statements) == before or self.statements[-1].titles:
+            if heading or line.plain.rstrip(_QUOTED).endswith((":", "\uff1a")):
                 least = line.margin + item  # the next item is not below this one
                 self.outer = [] if heading else [*self.outer[-MOST_OUTER:], (least, self.heading)]
                 self.heading = line.plain.strip(" #*:\uff1a")[:MOST_SHOWN]
@@ -282,6 +284,13 @@ class _Reader(Values):
                 side = Side(piece.number)
                 text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
                 self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
+
+
+def _sets_size(statement: Statement) -> bool:
+    """Return whether a statement only sets a size: "d=768"."""
+    *names, number = (side.expression for side in statement.sides)
+    named = bool(statement.name) and all(isinstance(name, Name) for name in names)
+    return named and isinstance(number, Number) and number.value < LEAST_SUM
 
 
 def _parts(text: str) -> list[str]:

@@ -55,6 +55,8 @@ def apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
     """
     if cited := _cited(judge, places):
         return cited
+    if again := next((pair for pair in pairwise(places) if _lists_again(judge, *pair)), ()):
+        return again
     used: dict[int, set[int]] = {}
     for place, claim in enumerate(judge.claims):
         for user in claim.users if claim is not None else ():
@@ -69,6 +71,21 @@ def apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
         if derived and after and other:
             found.append(place)
     return tuple(found)
+
+
+def _lists_again(judge: Judge, one: int, other: int) -> bool:
+    """Return whether parts of a total are listed again under another heading, for another total."""
+    lines, claims = judge.derivation.statements, [judge.so_far.at(place) for place in (one, other)]
+    before = max((place for place in range(one) if lines[place].heading != lines[one].heading), default=-1)
+    again = _labels(judge, before, one) & _labels(judge, one, other)
+    differ = not claims[0].written.meets(claims[1].written)
+    return len(again) >= LEAST_PARTS and differ and lines[one].heading != lines[other].heading
+
+
+def _labels(judge: Judge, before: int, place: int) -> set[str]:
+    """Return the labels of the large numbers between two statements."""
+    lines = zip(judge.derivation.statements[before + 1 : place], judge.claims[before + 1 : place], strict=True)
+    return {line.label.lower() for line, claim in lines if claim is not None and claim.stated >= LEAST_TOTAL}
 
 
 def _cited(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:

@@ -1,0 +1,74 @@
+"""Texts with totals of several models, of which none is the text's."""
+
+import pytest
+
+import tallystick
+
+
+def test_totals_of_several_models_are_named_and_none_is_taken():
+    text = (
+        "Two models:\n\nTotal ~ 80 x (4 x 8192 x 8192 + 3 x 8192 x 28672) + 32000 x 8192 ~ 78B\n\nand this:\n\n"
+        "Total ~ 40 x (4 x 5120 x 5120 + 3 x 5120 x 13824) + 32000 x 5120 ~ 12.85B\n"
+    )
+    answer = tallystick.check(text)
+    assert (answer.total_claimed, answer.several_totals) == (None, (3, 7))
+    assert answer.to_dict()["several_totals"] == [3, 7]
+    assert "its totals on lines 3 and 7 are of different models" in str(answer)
+    with_model = tallystick.check(text, against="llama-2-70b")
+    assert (with_model.total_line, with_model.several_totals) == (3, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "embed: 8000 × 256 = 2,048,000\nlayers: 6 × 12 × 256² = 4,718,592\n---------\ntotal ≈ 6.77 M\n\n"
+        "With D = 320:\n\nembed: 8000 × 320 = 2,560,000\nlayers: 6 × 12 × 320² = 7,372,800\n---------\ntotal ≈ 9.93 M\n",
+        "| | tiny | medium | small |\n|---|---|---|---|\n| stack | 792,064 | 10,642,176 | 85,036,032 |\n"
+        "| **total** | **817,024** | **10,766,208** | **124,421,376** |\n",
+    ],
+    ids=["the same parts, with other sizes", "columns"],
+)
+def test_the_totals_of_several_sizes_of_one_model(text):
+    answer = tallystick.check(text)
+    assert answer.total_claimed is None
+    assert all(equation.correct for equation in answer.equations)
+
+
+def test_a_total_with_and_without_its_head_is_of_one_model():
+    text = "Total: 85,054,464 + 39,385,344 = 124,439,808\nTotal untied: 124,439,808 + 38,597,376 = 163,037,184\n"
+    assert tallystick.check(text).several_totals == ()
+
+
+MODELS = {
+    "options of a program's print": (
+        'print("  Option A (wider):")\nprint("    Embedding: 32000 × 1024 = 32.8M")\nprint("    Per block: ~8M")\nprint("    Total: ~129M")\n'
+        'print("  Option B (narrower):")\nprint("    Embedding: 32000 × 768 = 24.6M")\nprint("    Per block: ~4.5M")\nprint("    Total: ~133M")\n',
+        (4, 8),
+    ),
+    "models of a docstring": (
+        "BERT-like (~110M):\n  Embedding: 8000 × 768 = 6.14M\n  LM head: 768 × 8000 = 6.14M\n  Total ≈ 110M\n"
+        "GPT-like (~154M):\n  Embedding: 8000 × 768 = 6.14M\n  LM head: 768 × 8000 = 6.14M\n  Total ≈ 154M\n",
+        (4, 8),
+    ),
+    "headings with sizes": (
+        "### Fluid (d=768, L=12)\n\n| Part | Count |\n|---|---|\n| MLP / layer | 4 × 768² × 2 = 4.7M |\n| MLP | 12 × 4.7M = 56.4M |\n"
+        "| **Total** | **~96M** |\n\n### GPT (d=768, L=12)\n\n| Part | Count |\n|---|---|\n| MLP / layer | 4.7M |\n| MLP | 56.4M |\n"
+        "| **Total** | **~124M** |\n",
+        (7, 15),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_totals_whose_parts_are_listed_again(name):
+    text, lines = MODELS[name]
+    answer = tallystick.check(text)
+    assert (answer.total_claimed, answer.several_totals) == (None, lines)
+
+
+def test_a_total_whose_parts_are_said_again_is_one():
+    text = (
+        "First:\nWords: 32.8M\nLayers: 96.2M\nTotal: ~129M\nOnce more:\nWords: 32.8M\nLayers: 96.2M\nTotal: ~129.0M\n"
+    )
+    answer = tallystick.check(text + "2 × 3 = 6\n")
+    assert (answer.total_claimed, answer.several_totals) == (129_000_000, ())
