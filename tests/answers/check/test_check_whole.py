@@ -280,7 +280,7 @@ TOTALS = {
     ),
     "a Japanese sign for about": ("これらを合計すると：\n135M + 368M + 0.2M ≒ 503M\n", None, 2, 503_000_000),
     "a total derived below one given": (
-        "Derive the total of Llama 3, about 8B.\n\nOne block: 3 × 4096 × 14336 + 2.5 × 4096² = 218.1M\nBlocks: 32 × 218.1M = 6.979B\n"
+        "Derive the total parameter count and verify it is approximately 8B.\n\nOne block: 3 × 4096 × 14336 + 2.5 × 4096² = 218.1M\nBlocks: 32 × 218.1M = 6.979B\n"
         "Words: 128256 × 4096 = 0.525B\nTotal: 6.979B + 0.525B = 7.504B\n",
         "llama-3-8b", 6, 7_504_000_000,
     ),
