@@ -55,6 +55,8 @@ _RESULT = re.compile(r"(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|]*?)\s*→
 _FROM = re.compile(
     r"(?P<words>[^=≈←\d]*[:|]\s*)(?P<value>[≈~]?\s?\d[\d.,_]*\s?\w{0,2})\s*(?:←|<-)\s*(?P<product>\d[^=≈()←]*\*[^=≈()←]*\d)(?P<rest>(?:\D[^=≈]*)?)"
 )
+# "Transformer x2      2 * (4 * 512^2) = 2.1M" has a count in its label.
+_COLUMN = re.compile(r"([^\W\d][^=≈:|*]*\s[x*]\s?\d{1,3})\s{2,}([\d(][^=≈]*[=≈].*)")
 # Between the parts of "gate: 4096 × 14336 = 58,720,256  up: 58,720,256"
 _PARTS = re.compile(r"(?<=[\dKMB])\s{2,}(?=[^\W\d]\w*:\s*[≈~]?\s?\d)")
 _STATED = re.compile(r"[:=≈]\s*[≈~]?\s?\d")
@@ -201,7 +203,9 @@ class _Reader(Values):
                 self._line(line._replace(plain=part))
         elif RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
             self._shown(line)
-            self._equations(line, line.plain, "subtotal" if self._ends_sum(line) else "")
+            column = _COLUMN.fullmatch(line.plain)
+            label, text = column.groups() if column else ("subtotal" if self._ends_sum(line) else "", line.plain)
+            self._equations(line, text, label)
             self._totals(line)
         elif re.search(r"\d", line.plain):
             self._value(line, line.plain)

@@ -71,6 +71,11 @@ WRONG = {
         "12 blocks: 12 × 7.08M = 85.02M\n",
         84_960_000,
     ),
+    "a whole number behind a sum of rounded ones": (
+        "Attention: 4 × 4096² = 67,108,864\nMLP: 3 × 4096 × 11008 = 135,266,304\nnorms: 2 × 4096 = 8,192\n"
+        "Per layer: 67M + 135M + 8K ≈ 202,375,168\n32 layers × 202M = 6,476M\n",
+        202_008_000,
+    ),
     "a part of a sum of rounded numbers": (
         "Attention: 4 × 1024² = 4.19M\nMLP: 8 × 1024² = 8.39M\nTotal: 31.3M + 24 × (4.19M + 8.39M) = 31.3M + 302.3M\n",
         301_920_000,
@@ -91,10 +96,15 @@ def test_a_wrong_total(text):
         "| Places (1024 × 1024) | 1M | 1M (variant A) / 545 × 1024 = 0.56M (variant C) |\n",
         "Words: 23.0M\nLayers: 3 × 28.3M = 85.0M\nHead (tied): 30k × 768 = 23.0M\nTotal: 108M\n",
         "Attention: 4 × 4096² ≈ 67.1M\nFour experts: 4 × (90M / 4) = 90M\nAll: 64 × (90M / 4) = 1440M\nTotal: 1530M\n",
+        "A (H=768):\n  dense: H × H + H = 768² + 768 = 590,592\n  norm: 2 × H = 2 × 768 = 1,536\n  ----------\n  Total: H² + 3H = 592,128\n\n"
+        "B (input_size=I=3072):\n  dense: I × H + H = 3072 × 768 + 768 = 2,359,296\n  norm: 2 × H = 2 × 768 = 1,536\n  ----------\n"
+        "  Total: I × H + H + 2H = 2,361,600\n",
+        "Attention: 4 × 4096² = 67M\nMLP: 3 × 4096 × 11008 = 135M\nPer layer: 67M + 135M = 202,375,168\n",
+        "A: 2 × 68,719,476,736 = 137,438,953,472\nB: 201,326,592 bytes\nRatio: 1.37e11 / 2.01e8 ≈ 683\n",
         # 7.1M is rounded from 7.0779M: what is multiplied may be either.
         "Attention: 4 × 768² = 2.36M\nMLP: 8 × 768² = 4.72M\nTotal per block: 7.1M\n12 blocks: 12 × 7.1M = 85.0M\n",
     ],
-    ids=["more than is listed", "variants", "tied", "parts", "rounded"],
+    ids=["more than is listed", "variants", "tied", "parts", "two columns", "unrounded", "a ratio", "rounded"],
 )  # fmt: skip
 def test_a_text_that_is_not_accused(text):
     answer = tallystick.check(text)

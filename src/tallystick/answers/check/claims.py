@@ -87,6 +87,11 @@ class Claim:
         return self.rounded or not is_whole(self.side)
 
     @property
+    def is_vague(self) -> bool:
+        """Whether its number is rounded; "≈ 24,383,616" is written to its last digit."""
+        return not is_whole(self.side) or (self.rounded and self.stated % 10 == 0)
+
+    @property
     def error(self) -> Fraction:
         """Excess due to arithmetic errors, its own and earlier ones."""
         return self.carried if self.right else self.stated - self.true

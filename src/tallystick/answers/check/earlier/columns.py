@@ -75,10 +75,15 @@ class Columns:
         free = frozenset(self.so_far.free())
         found: list[int] = []
         read: set[int] = set()
-        first = statement.line
+        first, margin = statement.line, 0
         for place in range(self.so_far.place - 1, max(-1, self.so_far.place - 1 - MOST_SUMMED), -1):
             one = self.derivation.statements[place]
-            apart = first - one.last > MOST_APART or any(map(SECTION.match, lines[one.last : first - 1]))
+            between = lines[one.last : first - 1]
+            apart = first - one.last > MOST_APART or any(map(SECTION.match, between))
+            # A line that is indented less heads the column: "FFN (I = 3072):"
+            heads = [one.line, *range(one.last + 1, first)] if read else []
+            apart = apart or any(lines[row - 1].strip() and margin_of(lines[row - 1]) < margin for row in heads)
+            margin = margin_of(lines[one.line - 1]) if not read else margin
             if apart or (table and "|" not in one.plain):
                 break
             first = one.line
@@ -133,6 +138,20 @@ class Columns:
         sure = len(found) >= LEAST_ADDENDS and computed >= least_computed and not any(map(HUNDREDS.search, unread))
         taken = any(TAKEN.search(line) or TAKEN_TIMES.search(line) for line in lines[first - 1 : statement.line])
         return found if sure and not taken and not self._are_nested(found) else []
+
+    def run(self, statement: Statement) -> list[int]:
+        """Return the exact products on the lines right above a total, one on each, or []."""
+        free, found, line = frozenset(self.so_far.free()), list[int](), statement.line
+        for place in range(self.so_far.place - 1, -1, -1):
+            one, claim = self.derivation.statements[place], self.so_far.claims[place]
+            if claim is not None and claim.defines:
+                continue  # a size that the product shows
+            exact = claim is not None and claim.expression is not None and not claim.is_rounded
+            if not exact or one.last != line - 1 or place not in free:
+                break
+            line = one.line
+            found.insert(0, place)
+        return found if len(found) > 1 else []
 
     def _are_nested(self, places: Sequence[int]) -> bool:
         """Return whether one of some statements stands under another statement, or next to one."""

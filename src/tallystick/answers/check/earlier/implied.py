@@ -101,8 +101,8 @@ class Implied:
             near
             and not (known or statement.column)  # a row may be left out of each column
             and self.allowances.are_listed(above)
-            and not any(self.so_far.at(one).is_rounded for one in above)
-            and not claim.is_rounded
+            and not any(self.so_far.at(one).is_vague for one in above)
+            and not claim.is_vague
             and not self.allowances.leaves_out(above, claim)
             and not self.allowances.passes_over(above)
             and not self.allowances.goes_on_right(above, claim)
@@ -280,6 +280,9 @@ class Implied:
         if claim.stated < LEAST_PAIR or not TOTAL.search(statement.label):
             return None
         counts = not _is_bytes(statement)
+        run = self.columns.run(statement) if counts and not tags_of(statement.label) else ()
+        if any(self.so_far.at(place).written.low > claim.written.high for place in run) and not self._passes_by(run):
+            return Sum(tuple(run), self.so_far.sum(run), fits=False)
         items = self.columns.items(statement, least_computed=2 if counts else 0) or self.columns.of(statement, claim)
         lines = [self.derivation.statements[place] for place in items]
         sums = self.so_far.sum(items)
@@ -291,6 +294,11 @@ class Implied:
             if less and not apart and not tied and not self.allowances.leaves_out(items, claim, twice=counts)
             else None
         )
+
+    def _passes_by(self, places: Sequence[int]) -> bool:
+        """Return whether some statements count bytes, one layer, or one thing in two ways."""
+        lines = [self.derivation.statements[place] for place in places]
+        return any(_RATE.search(f"{line.label} {line.clause}") or line.sides[-1].unit == "bytes" for line in lines)
 
     def _has_more(self, places: Sequence[int]) -> bool:
         """Return whether unused statements precede `places`."""
@@ -315,7 +323,8 @@ class Implied:
             free = own if len(own) > 1 else free
             rows = [place for place in free if self.allowances.are_listed([place])] if "|" in statement.plain else free
             return rows if len(rows) > 2 else free  # a table's total sums its own rows
-        if "one" not in about or about - KINDS:
+        layer = "one" in about or ("block" in about and "one" in tags_of(statement.heading))  # "Layer total"
+        if not layer or about - KINDS:
             return []
         lines = [(place, self.derivation.statements[place]) for place in reversed(self.so_far.free())]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from tallystick.answers.check.chain.readings import Readings
 from tallystick.answers.check.chain.rounding import is_cut
+from tallystick.answers.check.claims import LEAST_COUNT, is_whole
 from tallystick.answers.check.earlier.references import References
-from tallystick.derivations.arithmetic import Expression, Operation, alone, evaluate
+from tallystick.derivations.arithmetic import Expression, Number, Operation, alone, evaluate
 from tallystick.derivations.statements import Side
+
+ROUND = 1000  # a number that it does not divide is written to its last digit
 
 
 class Links:
@@ -32,24 +35,38 @@ class Links:
 
     def _agree(self, left: Side, right: Side, asides: bool) -> bool:
         return self.readings.agree(left, right, asides=asides) and not (
-            self.references.any_rounded and self._misrounds(left, right, asides)
+            (self.references.any_rounded or _has_rounded(left.expression)) and self._misrounds(left, right, asides)
         )
 
-    def _misrounds(self, left: Side, right: Side, asides: bool) -> bool:
+    def _misrounds(self, left: Side, right: Side, asides: bool, *, part: bool = False) -> bool:
         """Return whether a number rounds neither what a line writes nor what that stands for.
 
         "12 × 7.08M = 85.02M" goes on neither from 7,080,000 nor from 7,077,888, which a line above
         rounds.
         """
         if parts := _parts(left, right):
-            return any(self._misrounds(*pair, asides) for pair in parts)
+            return any(self._misrounds(*pair, asides, part=True) for pair in parts)
         stated = alone(right.expression, loose=right.loose)
         if stated is None or not isinstance(left.expression, Operation):
             return False
         wide = self.readings.value(left.expression, asides)
         value = evaluate(left.expression, self.readings.stated, asides=asides, replaced=self.references.unrounded)
-        narrower = (value.low, value.high) != (wide.low, wide.high)
-        return narrower and not (value.meets(stated) or is_cut(left, right, value, stated))
+        if (value.low, value.high) == (wide.low, wide.high) or not (part or wide.meets(stated)):
+            return False  # no line above rounds one of its numbers, or they agree in another way
+        if is_whole(right.expression) and stated.exact >= LEAST_COUNT and stated.exact % ROUND:
+            # "67M + 135M = 202,374,144" is written to its last digit.
+            exact = evaluate(left.expression, self.readings.stated, asides=asides, replaced=self.references.exact)
+            return exact.is_exact and stated.exact not in (exact.exact, value.exact)
+        return not (value.meets(stated) or is_cut(left, right, value, stated))
+
+
+def _has_rounded(side: Expression) -> bool:
+    """Return whether a part of a sum or product is rounded. Asked often, it calls nothing."""
+    if side.__class__ is Operation:
+        for part in side.parts:
+            if part.__class__ is Number and part.rounded:
+                return True
+    return False
 
 
 def _parts(left: Side, right: Side) -> list[tuple[Side, Side]]:

@@ -13,6 +13,7 @@ from tallystick.answers.check.terms import Term, sizes_in, total
 from tallystick.derivations.arithmetic import Name, Number, Operation, Value, exactly
 from tallystick.derivations.statements import Derivation, Statement
 
+MOST_NEAR = 20  # statements above a number that may round one of theirs
 MOST_VAGUE = 100  # a number whose last digit is more than 1/100 of it is a sum by chance
 
 
@@ -56,11 +57,27 @@ class References:
         """
         if not number.rounded or number.value < LEAST_REFERENCE:
             return None
-        lines = map(self.so_far.at, self.by_value.get(number.value, []))
-        exact = [line.true for line in lines if line.expression is not None and line.right and not line.carried]
+        lines = [self.so_far.at(place) for place in self.by_value.get(number.value, [])] or self._rounded_to(number)
+        known = [line for line in lines if (line.expression is not None or not line.is_rounded) and line.right]
+        exact = [one for line in known if not line.carried for one in (line.true, line.stated)]
         if not exact:
             return None
         return Value(number.value, min(*exact, number.value), max(*exact, number.value))
+
+    def _rounded_to(self, number: Number) -> list[Claim]:
+        """Return the last statements with the only number that rounds to this one, or []."""
+        found = [
+            claim
+            for claim in self.so_far.claims[-MOST_NEAR:]
+            if claim is not None
+            and any(abs(one - number.value) * 2 <= number.unit for one in (claim.true, claim.stated))
+        ]
+        return found if len({claim.true for claim in found}) == 1 and all(claim.right for claim in found) else []
+
+    def exact(self, number: Number) -> Value | None:
+        """Return the number of the earlier line that a rounded number rounds, or None."""
+        bounds = self.unrounded(number)
+        return None if bounds is None else exactly(bounds.low if bounds.low != number.value else bounds.high)
 
     def term(self, node: Number | Name) -> Term | None:
         """Return the term of the earlier line that produced a number or defined a variable."""
