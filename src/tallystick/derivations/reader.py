@@ -22,7 +22,7 @@ from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
 from tallystick.derivations.shown_sizes import shown_sizes
 from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Derivation, Side, Statement, Unread
 from tallystick.derivations.tokens import Token, writes_dots
-from tallystick.derivations.values import LEAST_LISTED, Values, alone_in, said_in
+from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, Values, alone_in, said_in
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular
 
@@ -203,7 +203,7 @@ class _Reader(Values):
                 self._line(line._replace(plain=part))
         elif RELATION.search(line.plain) and not _RULE.fullmatch(line.plain):
             self._shown(line)
-            column = _COLUMN.fullmatch(line.plain)
+            column = _COLUMN.fullmatch(line.plain) if len(line.plain) <= LONGEST_ROW else None
             label, text = column.groups() if column else ("subtotal" if self._ends_sum(line) else "", line.plain)
             self._equations(line, text, label)
             self._totals(line)
