@@ -17,7 +17,10 @@ _HALF = re.compile(
     r"|\b(?:en|dé)codeur\b",
     re.IGNORECASE,
 )  # of a model that has both
-_ACTIVE = re.compile(r"\bacti(?:ve|vated|f|fs|vos?|vi)\b|\baktiv|激活|活性|활성|\bактивн", re.IGNORECASE)
+# Of the experts: "active_params", "激活参数"
+ACTIVE = re.compile(
+    r"(?<![^\W_])(?:acti(?:ve|vated|f|fs|vos?|vi)(?![^\W_])|aktiv|активн)|激活|活性|활성", re.IGNORECASE
+)
 _FROZEN = re.compile(r"\b(?:frozen|eingefroren\w*|gelé\w*|congelad\w*)\b|[冻凍][结結]|замороженн", re.IGNORECASE)
 _TRAINED = re.compile(rf"{_FROZEN.pattern}|\b(?:trainable|trained)\b", re.IGNORECASE)
 _OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмодел", re.IGNORECASE)
@@ -45,7 +48,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     A total of a dimension or of a part does not.
     """
     words, remark, inside = words_of(statement).partition("(")
-    if _ACTIVE.search(f"{words} {re.split('[=≈:]', statement.plain)[0]}") and not is_near(judge, claim):
+    if ACTIVE.search(f"{words} {re.split('[=≈:]', statement.plain)[0]}") and not is_near(judge, claim):
         return False
     # "Of the weights of a block the MLP has 67% (56.7M of the total 85M)"
     aside = remark and ")" not in inside and len(words.split()) > MOST_WORDS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,6 +16,7 @@ from tallystick.answers.check.earlier.implied import begins_line
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import layers_of, tags_of
 from tallystick.answers.check.whole.sections import (
+    ACTIVE,
     MOST_WORDS,
     about_of,
     adds,
@@ -35,7 +35,6 @@ LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_ROWS = 2  # of a table, above their sum
-_ACTIVE = re.compile(r"(?<![^\W_])(?:active|activated)(?![^\W_])|激活", re.IGNORECASE)  # of the experts
 
 
 class Whole(NamedTuple):
@@ -308,7 +307,7 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if is_model:  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
         return not is_part(judge, claim) or adds(claim) or is_total(statement)
-    if is_part(judge, claim) or (_ACTIVE.search(statement.label) and not is_near(judge, claim)):
+    if is_part(judge, claim) or (ACTIVE.search(statement.label) and not is_near(judge, claim)):
         return False
     about = about_of(statement)
     if is_total(statement):
