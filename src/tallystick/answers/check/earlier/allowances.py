@@ -46,11 +46,8 @@ class Allowances:
         rows = [self.so_far.at(place).written for place in places]
         sums = list(accumulate([exactly(0), *rows], Value.plus))
         current().step(10 * LONGEST_RUN * len(sums))
-        runs = (
-            (start, start + 1 + length)
-            for start in range(len(sums))
-            for length in range(len(sums[start + 1 :][:LONGEST_RUN]))
-        )
+        last = len(sums)
+        runs = ((start, end) for start in range(last) for end in range(start + 1, min(last, start + 1 + LONGEST_RUN)))
         return any(
             abs(sums[-1].exact - (sums[end].exact - sums[start].exact) - claim.stated)
             <= (sums[-1].high - sums[-1].low + claim.written.high - claim.written.low) / 2

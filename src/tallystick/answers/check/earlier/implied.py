@@ -281,13 +281,15 @@ class Implied:
             return None
         counts = not _is_bytes(statement)
         run = self.columns.run(statement) if counts and not tags_of(statement.label) else ()
-        if any(self.so_far.at(place).written.low > claim.written.high for place in run) and not self._passes_by(run):
+        if any(self.so_far.at(place).written.low > claim.written.high for place in run) and not self._are_apart(
+            run, counts
+        ):
             return Sum(tuple(run), self.so_far.sum(run), fits=False)
         items = self.columns.items(statement, least_computed=2 if counts else 0) or self.columns.of(statement, claim)
         lines = [self.derivation.statements[place] for place in items]
         sums = self.so_far.sum(items)
         less = sums.low > claim.written.high * (1 if counts else BINARY[-1])
-        apart = any(_RATE.search(f"{line.label} {line.clause}") or _is_bytes(line) == counts for line in lines)
+        apart = self._are_apart(items, counts)
         tied = counts and any(TIED.search(line.plain) for line in (*lines, statement))
         return (
             Sum(tuple(items), sums, fits=False)
@@ -295,10 +297,17 @@ class Implied:
             else None
         )
 
-    def _passes_by(self, places: Sequence[int]) -> bool:
-        """Return whether some statements count bytes, one layer, or one thing in two ways."""
+    def _are_apart(self, places: Sequence[int], counts: bool) -> bool:
+        """Return whether some statements may not be addends of a total.
+
+        They are of one layer, one thing in two ways, bytes among parameters, or the reverse.
+
+        Args:
+            places: the statements.
+            counts: whether the total counts parameters.
+        """
         lines = [self.derivation.statements[place] for place in places]
-        return any(_RATE.search(f"{line.label} {line.clause}") or line.sides[-1].unit == "bytes" for line in lines)
+        return any(_RATE.search(f"{line.label} {line.clause}") or _is_bytes(line) == counts for line in lines)
 
     def _has_more(self, places: Sequence[int]) -> bool:
         """Return whether unused statements precede `places`."""

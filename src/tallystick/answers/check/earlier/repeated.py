@@ -9,11 +9,11 @@ from typing import NamedTuple
 from tallystick.answers.check.chain.mistyped import is_mistyped
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.earlier.multiples import MOST_TIMES
 from tallystick.answers.check.labels import LAYERS, tags_of
 from tallystick.derivations.arithmetic import Number, Value, exactly
 from tallystick.derivations.statements import Derivation, Statement
 
-MOST_TIMES = 200  # layers
 # "6 × Transformer Block", "Block ×6", "32 transformer layers", "Encoder (12 camadas, …)"
 _COUNT = re.compile(
     rf"(?<![\w.,])(\d{{1,3}})\s?(?:[*×x]\s+(?=[^\W\d])|(?:[^\W\d]+\s){{0,2}}{LAYERS}|total\))|(?<!\d)(?<!\d\s)[*×x]\s?(\d{{1,3}})(?![\w.,]*\d)",
@@ -56,19 +56,18 @@ class Repeated:
         The total is their sum, or that but for one digit.
         """
         self._count_layers()
-        found, counts, sums = list[int](), list[int](), exactly(0)
+        found, counts, sums, several = list[int](), list[int](), exactly(0), False
         for place in self.so_far.free():
-            counts.insert(0, min(self.times(place), MOST_TIMES))
-            found.insert(0, place)
-            sums = sums.plus(_several(self.so_far.at(place).written, counts[0]))
+            count = min(self.times(place), MOST_TIMES)
+            several = several or count > 1
+            found.append(place)
+            counts.append(count)
+            sums = sums.plus(_several(self.so_far.at(place).written, count))
             if sums.low > 2 * claim.written.high:
                 break
-            if (
-                len(found) > 1
-                and max(counts) > 1
-                and (sums.meets(claim.written) or is_mistyped(claim, sums, judged=True))
-            ):
-                return Several(tuple(found), tuple(counts), sums)
+            fits = several and len(found) > 1
+            if fits and (sums.meets(claim.written) or is_mistyped(claim, sums, judged=True)):
+                return Several(tuple(found[::-1]), tuple(counts[::-1]), sums)
         return None
 
     def _count_layers(self) -> None:
