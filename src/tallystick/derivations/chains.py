@@ -291,11 +291,16 @@ def _behind_words(pieces: Sequence[Token]) -> int:
 
 
 def _plus_words(pieces: Sequence[Token]) -> int:
-    """Return the place of a plus sign with only words after it, or 0: "85M + embeddings"."""
+    """Return the place of a plus sign with only words after it, or 0: "85M + embeddings".
+
+    "I × H + H" is a formula that ends in a variable.
+    """
     place = len(pieces)
     while place and pieces[place - 1].kind == "word":
         place -= 1
-    return place - 1 if 1 < place < len(pieces) and pieces[place - 1].text == "+" else 0
+    plus = 1 < place < len(pieces) and pieces[place - 1].text == "+"
+    formula = plus and is_variable(pieces[-1]) and _is_formula(pieces)
+    return place - 1 if plus and not formula else 0
 
 
 def _is_share(pieces: Sequence[Token], before: Side) -> bool:

@@ -42,7 +42,7 @@ _COUNTED = {
     "operations": re.compile(r"FLOP|\bops\b", re.IGNORECASE),
     "multiplications": re.compile(r"MACs?\b", re.IGNORECASE),  # one is two operations
     "parameters": re.compile(
-        r"\b(?:param|parâm|parám|weights?\b|floats?\b|gewichte|poids|pesos|параметр)|参数|參數|パラメータ|파라미터",
+        r"\b(?:param|parâm|parám|weights?\b|floats?\b|elements?\b|gewichte|poids|pesos|параметр)|参数|參數|パラメータ|파라미터",
         re.IGNORECASE,
     ),
 }

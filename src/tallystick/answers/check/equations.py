@@ -197,8 +197,6 @@ class Judge:
     ) -> None:
         """Judge the sides before two that are not judged: "2 × 3 = 7 bytes ≈ 27 GB"."""
         judged = [pair for pair in pairs if pair[2] or not self.doubts.why(statement, *pair[:2], asides)]
-        if all(agree for *_, agree in judged):
-            return
         claim = self._claim(sides, asides=asides, right=False)
         for left, right, agree in judged:
             one, other = (left.expression, right.expression) if agree else self.links.apart(left, right, asides)
