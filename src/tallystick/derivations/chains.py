@@ -14,44 +14,29 @@ from typing import NamedTuple
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
 from tallystick.derivations.lines import Line
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import MOST_COUNTED, computes, goes_on, is_count, is_sure, is_variable, unit_of
+from tallystick.derivations.phrases import (
+    ABOUT,
+    MOST_COUNTED,
+    computes,
+    counted_each,
+    goes_on,
+    is_count,
+    is_sure,
+    is_variable,
+    unit_of,
+)
 from tallystick.derivations.reading import MOST_SHOWN, Reading
 from tallystick.derivations.rewrites import (
-    GOES_ON,
     factor_around,
-    with_results,
+    in_plain_order,
     with_shapes,
     with_sizes,
+    without_about,
     without_settings,
 )
 from tallystick.derivations.statements import TOTAL, Side
 from tallystick.derivations.tokens import Token
 
-ABOUT = frozenset(  # words for ≈
-    [
-        "about",
-        "approx",
-        "approximately",
-        "roughly",
-        "around",
-        "nearly",
-        "circa",
-        "ca",
-        "rund",
-        "etwa",
-        "ungefähr",
-        "environ",
-        "unos",
-        "около",
-        "примерно",
-        "约",
-        "大约",
-        "約",
-        "およそ",
-        "약",
-        "대략",
-    ]
-)
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w")
 _TOTAL_BEHIND = re.compile(
     r"[\s*_$)]*(?:[^\W\d_]{5,12}\s+)?(?:(?:in|au|en|no)\s+)?(?:totale?|(?:ins)?gesamt|altogether|overall)\b"
@@ -73,8 +58,7 @@ class Chains(Reading):
         Each piece between two relations ends a chain, begins one, or is a link of it.
         """
         pieces = self._outer(line, text, label) if "(" in text or "[" in text else self._tokens(text)  # much faster
-        if GOES_ON.search(text):
-            pieces = with_results(pieces)
+        pieces = in_plain_order(pieces, text)
         cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
         if not cuts:
             return False
@@ -134,7 +118,7 @@ class Chains(Reading):
 
         That equation, as in "4096 × (8 × 128 = 1024)", is read apart.
         """
-        pieces = without_settings(self._tokens(text))
+        pieces = without_about(without_settings(self._tokens(text)))
         if "_" in text:
             pieces = with_sizes(pieces)
         if "[" in text or "→" in text or "->" in text:
@@ -210,6 +194,8 @@ class Chains(Reading):
             # In GPTConfig(vocab_size=50304) the name is an argument, not a fact about the model.
             argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
             sure = not named and is_sure(pieces, found[1], len(pieces), self.known)
+            if isinstance(found[0], Number) and (count := counted_each(pieces, found[1])) is not None:
+                found = Operation(("*",), (count, found[0])), found[1]
             counted = text[pieces[found[1]].end : pieces[-1].end]
             if isinstance(found[0], Number) and TOTAL.search(counted):
                 words = text[: pieces[-1].end]  # "61 layers in total = 61 × 376.4M"

@@ -17,7 +17,7 @@ MOST_WORDS = 5  # between a number and the next operator
 _UNIT = re.compile(
     r"(?:per[-_]?)?(?:layers?|blocks?|param\w*|weights?|bias(?:es)?|heads?|tokens?|experts?|dims?|dimensions?|elements?|entries"
     r"|values?|floats?|numbers?|each|in|total|positions?|words?|vectors?|matri\w+|projections?|rows?|col(?:umn)?s?|copies"
-    r"|modules?|neurons?|bytes?|[kmgt]?i?b|\w*flops?|macs?|targets?|norms?"
+    r"|modules?|neurons?|vocab\w*|bytes?|[kmgt]?i?b|\w*flops?|macs?|targets?|norms?"
     r"|schicht\w*|blöcke|bl[oö]ck\w*|gewicht\w*|couches?|blocs?|poids|capas?|bloques?|blocos?|camadas?|pesos?|octets?|[kmgt]o"
     r"|parám\w*|parâm\w*|param\w*|tham|số|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",
     re.IGNORECASE,
@@ -35,7 +35,7 @@ _MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|�
 _COUNTERS = frozenset(["个", "個", "块", "塊", "张", "張", "组", "組", "枚", "개"])
 _COUNTED = {
     "bytes": re.compile(
-        r"(?<![^\W\d_])(?:[KMGT]i?B|(?-i:[KkMG]i?o)|bytes?|octets?|байт\w*|[КМГ]Б)(?![^\W_])|字节|バイト|바이트",
+        r"(?<![^\W\d_])(?:[KMGT]i?B|(?-i:[KkMG]i?o)|bytes?|octets?|байт\w*|[КМГТ]и?Б)(?![^\W_])|字节|バイト|바이트",
         re.IGNORECASE,
     ),
     "seconds": re.compile(r"(?<![^\W\d_])(?:[mnuµ]?s|sec|секунд\w*|мс)(?![^\W_])|毫?秒|초", re.IGNORECASE),
@@ -46,6 +46,32 @@ _COUNTED = {
         re.IGNORECASE,
     ),
 }
+
+ABOUT = frozenset(  # words for ≈
+    [
+        "about",
+        "approx",
+        "approximately",
+        "roughly",
+        "around",
+        "nearly",
+        "circa",
+        "ca",
+        "rund",
+        "etwa",
+        "ungefähr",
+        "environ",
+        "unos",
+        "около",
+        "примерно",
+        "约",
+        "大约",
+        "約",
+        "およそ",
+        "약",
+        "대략",
+    ]
+)
 
 # "W_q, W_k each (768 × 768)" has that product several times.
 _EACH = frozenset(
@@ -205,6 +231,15 @@ def is_count(number: Number | None) -> bool:
     return number is not None and not number.rounded and number.unit == 1 and number.value <= MOST_COUNTED
 
 
+def counted_each(pieces: Sequence[Token], start: int) -> Number | None:
+    """Return how many of a number the words before it count, or None: "8 blocks: 2.2M each"."""
+    if pieces[-1].text.lower() not in _EACH:
+        return None
+    counts = [piece.number for piece in pieces[:start] if piece.number is not None]
+    operators = any(piece.kind == "operator" for piece in pieces[:start])
+    return counts[0] if len(counts) == 1 and is_count(counts[0]) and not operators else None
+
+
 def _counts_factor(pieces: Sequence[Token], place: int) -> bool:
     """Return whether a word of any language says what a factor counts: "16 warstw × 256 dim"."""
     before, word, *behind = pieces[place - 1 : place + 2]
@@ -236,9 +271,15 @@ def _ends_remark(pieces: Sequence[Token]) -> bool:
 
 
 def _is_rate(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
-    """Return whether a slash before a word gives a rate: "59 MB / layer"."""
+    """Return whether a slash before a word gives a rate: "59 MB / layer".
+
+    "4 layers × 20M/layer" multiplies it by the number of layers.
+    """
     behind = pieces[place + 1 : place + 2]
-    return pieces[place].text == "/" and bool(behind) and behind[0].kind == "word" and behind[0].text not in known
+    if pieces[place].text != "/" or not behind or behind[0].kind != "word" or behind[0].text in known:
+        return False
+    counted = (piece.text.lower() for piece in pieces[:place] if piece.kind == "word")
+    return not any(word.startswith(behind[0].text.lower()) for word in counted)
 
 
 def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tallystick.derivations.phrases import ARROWS, computes, is_count, is_function
+from tallystick.derivations.phrases import ABOUT, ARROWS, computes, is_count, is_function
 from tallystick.derivations.tokens import Token
 
-GOES_ON = re.compile(r"[.,;]\s*\*\s*\d")  # a product that begins with its sign
+_GOES_ON = re.compile(r"[.,;]\s*\*\s*\d")  # a product that begins with its sign
 _ENDS = (".", ",", ";")  # of a sentence, or of a part of one
 _SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
 
@@ -38,7 +38,44 @@ def without_settings(pieces: Sequence[Token]) -> Sequence[Token]:
     return [piece for place, piece in enumerate(pieces) if place not in inside] if inside else pieces
 
 
-def with_results(pieces: Sequence[Token]) -> list[Token]:
+def without_about(pieces: Sequence[Token]) -> Sequence[Token]:
+    """Return tokens without the words for ≈ that begin a remark: "2,753,024 (about 2.75M)"."""
+    behind = {place + 1 for place, piece in enumerate(pieces) if piece.kind == "open"}
+    about = {place for place in behind if place < len(pieces) and pieces[place].text.lower() in ABOUT}
+    return [piece for place, piece in enumerate(pieces) if place not in about] if about else pieces
+
+
+def in_plain_order(pieces: Sequence[Token], text: str) -> Sequence[Token]:
+    """Return the tokens of a text with each product whole, and with no ``~`` before a chain.
+
+    Examples: "176M per layer. × 32 = 5.6B", "218M → × 32 = 6.98B", "8 blocks: ~2.2M each = 17.6M".
+    """
+    if _GOES_ON.search(text):
+        pieces = _with_results(pieces)
+    if "→" in text:
+        pieces = _without_arrows(pieces)
+    if "~" in text or "≈" in text:
+        return _without_mark(pieces)
+    return pieces
+
+
+def _without_arrows(pieces: Sequence[Token]) -> Sequence[Token]:
+    """Return tokens without the arrows before a sign of multiplication: "218M → × 32 = 6.98B"."""
+    times = {place for place, piece in enumerate(pieces) if piece.text == "*"}
+    return [piece for place, piece in enumerate(pieces) if piece.text not in ARROWS or place + 1 not in times]
+
+
+def _without_mark(pieces: Sequence[Token]) -> Sequence[Token]:
+    """Return tokens without a ``~`` behind the label of a chain: "8 blocks: ~2.2M each = 17.6M"."""
+    cuts = [place for place, piece in enumerate(pieces) if piece.kind == "relation"]
+    if len(cuts) < 2:
+        return pieces
+    first, *behind = (pieces[place].text for place in cuts)
+    marks = behind[:1] in (["="], ["≈"]) and first in "~≈" and cuts[0] and pieces[cuts[0] - 1].text in ":\uff1a"
+    return [*pieces[: cuts[0]], *pieces[cuts[0] + 1 :]] if marks else pieces
+
+
+def _with_results(pieces: Sequence[Token]) -> list[Token]:
     """Insert the result of a chain before the product that goes on from it in the next sentence.
 
     Example: "3 × 4096 × 14336 ≈ 176M per layer. × 32 layers = 5.6B".

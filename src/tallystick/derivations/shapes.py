@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Number, Operation, alone, evaluate
@@ -67,9 +67,20 @@ def product_of(text: str, number: Number, *, biased: bool = False) -> Operation 
     if found is None or not isinstance(found[0], Operation):
         return None
     ways = [found[0], *(_with_bias(found[0], start[1]) if biased else ())]
+    return meant_by(ways, number, least=LEAST_TYPED)
+
+
+def meant_by(ways: Sequence[Operation], number: Number, *, least: int) -> Operation | None:
+    """Return the first operation that a number is the result of, perhaps but for a digit, or None.
+
+    Args:
+        ways: operations without variables.
+        number: what a text states for one of them.
+        least: a smaller number is one digit apart by chance.
+    """
     value, products = alone(number, loose=True), [evaluate(way, {}) for way in ways]
     fitting = (way for way, product in zip(ways, products, strict=True) if value is not None and product.meets(value))
-    exact = not number.rounded and number.value >= LEAST_TYPED
+    exact = not number.rounded and number.value >= least
     typed = (
         way
         for way, product in zip(ways, products, strict=True)

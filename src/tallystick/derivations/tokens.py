@@ -34,24 +34,21 @@ _BYTES = {
     "mi": 2**20,
     "gi": 2**30,
     "ti": 2**40,
-    "к": 10**3,
-    "м": 10**6,
-    "г": 10**9,
-    "т": 10**12,
 }
+_LATIN = str.maketrans("кмгти", "kmgti")  # "128 КиБ" are KiB
 
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
 _GROUPED = r"(?!0[,.])\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
 _COMMAS = r"[1-9]\d{0,2}(?:,\d{3}){2,}(?![\d,])"  # groups by commas, though the text also groups by dots
 _BLANKS = r"[1-9]\d{0,2}(?: \d{3})+(?![\d,.])"  # or by blanks
-_COMMA = rf"\d+,\d{{1,3}}(?=\s?(?:[KMBTG%](?!\w)|[KMGTКМГТ]i?[BoБ](?!\w)|(?i:{WORDS})))|(?<=\*)\d,\d{{1,2}}(?=\s?\*)"  # 38,6M, 3*2,6*4096
+_COMMA = rf"\d+,\d{{1,3}}(?=\s?(?:[KMBTG%](?!\w)|[KMGTКМГТ][iи]?[BoБ](?!\w)|(?i:{WORDS})))|(?<=\*)\d,\d{{1,2}}(?=\s?\*)"  # 38,6M, 3*2,6*4096
 _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_\u00c0-\u04ff])|\s(?P<spaced>[KMBGКМ])(?!\w)|\s{0,2}(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
     rf"|\s{{0,3}}(?P<word>(?i:{WORDS}))(?!\w)(?:(?<=(?i:mio|mrd|mln|mld|tsd|тыс|млн|лрд))\.(?=\s*(?:[-+*/=≈);]|$)))?(?:\s+d[ei](?=\s+\w))?"
     rf"|\s?(?P<myriad>{MYRIADS})"
-    r"|\s?(?P<bytes>[KkMGTКМГТ]i?(?=[BБ])|[KkMG]i?(?=o))[BoБ](?!\w)|\s?(?P<percent>%)"
+    r"|\s?(?P<bytes>[KkMGTКМГТ][iи]?(?=[BБ])|[KkMG]i?(?=o))[BoБ](?!\w)|\s?(?P<percent>%)"
 )
 # 约等于110M: in scripts without blanks a number begins at its first digit
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=\d)|\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
@@ -62,6 +59,7 @@ _NO_NUMBER = re.compile(
 )
 _TIMES = re.compile(r"[xX](?!\d\s*=\s*-?\d{1,3}\.\d)(?=\s*[\d(\[{]|\s+\w)")
 _NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
+_COMMENT = re.compile(r"(?:(?<=;)|(?<=;\s)|(?<=;\s\s))//")  # of code
 _RELATION = re.compile(r"[:=]?=|≈|~=?")
 _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
 _MYRIADS = "万萬만亿億억兆조"  # in ascending order
@@ -71,7 +69,8 @@ _IN_BYTES = re.compile(r"[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "4 B = 93.8 MB"
 # "2B = 327,680 B", "4B = 16 KB"
 _ALL_BYTES = re.compile(r"B\s*[=≈]\s*~?(?:\d[\d.,]{3,}\s+(?:B|[Bb]ytes)|\d[\d.,]*\s?[KM]i?B)\b")
 # "16 × 4 × 4096 × 256 × 2B × 2 (K+V) = 268 MB"
-_WIDE_BYTES = re.compile(r"B(?:\s*\*\s*\d+(?:\s*\([^()]*\))?)*\s*[=≈]\s*~?[\d.,]+\s*[KMG]i?B\b")
+_WIDE_BYTES = re.compile(r"B(?:\s*\([^()]*\))?(?:\s*\*\s*\d+(?:\s*\([^()]*\))?)*\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")
+_TIMES_LETTERED = re.compile(r"(?<![\w.,])\d[\d.,]*\s?[KMBT]\s*\*\s*$")  # "7B × 2B (BF16) = 14 GB"
 _LETTERED = re.compile(r"\d\s?[KMBT]\b")
 _ARE_BYTES = re.compile(r"\s*B\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "8320 B ≈ 8 KB"
 _PER_PARAMETER = re.compile(r"\s?B\s?/\s?(?:param|weight|elem|value|num)\w*")  # bytes
@@ -276,7 +275,8 @@ def _compound(one: Token, other: Token) -> Token | None:
 def _are_bytes(suffix: re.Match[str], number: Number, before: str, behind: str) -> bool:
     """Return whether B counts bytes: "8320 B ≈ 8 KB", or of a parameter: "× 4 B = 93.8 MB"."""
     if suffix["scale"] == "B" and number.value <= MOST_WIDE:
-        wide = before.count("*") >= LEAST_FACTORS and _WIDE_BYTES.match(behind) and not _LETTERED.search(before)
+        several = before.count("*") >= LEAST_FACTORS and not _LETTERED.search(before)
+        wide = (several or _TIMES_LETTERED.search(before)) and _WIDE_BYTES.match(behind)
         return bool(wide) or _ALL_BYTES.match(behind) is not None
     if suffix["spaced"] != "B":
         return False
@@ -295,7 +295,7 @@ def _scale_of(suffix: re.Match[str]) -> Fraction:
     if suffix["flops"]:
         return Fraction({**_BYTES, "p": 10**15}[suffix["flops"].lower()])
     if suffix["bytes"]:
-        return Fraction(_BYTES[suffix["bytes"].lower()])
+        return Fraction(_BYTES[suffix["bytes"].lower().translate(_LATIN)])
     return Fraction(10 ** SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"] or suffix["myriad"]).lower()])
 
 
@@ -318,7 +318,7 @@ def _words(line: str, match: re.Match[str], known: Collection[str]) -> list[Toke
 
 
 def _mark(line: str, position: int) -> Token:
-    for kind, pattern in (("stop", _NO_RELATION), ("relation", _RELATION), ("operator", _OPERATOR)):
+    for kind, pattern in (("stop", _NO_RELATION), ("stop", _COMMENT), ("relation", _RELATION), ("operator", _OPERATOR)):
         if match := pattern.match(line, position):
             return Token(kind, _OPERATORS.get(match[0], match[0]), position, match.end())
     character = line[position]

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, alone, evaluate
-from tallystick.derivations.chains import ABOUT, LETTER, Chains, numbers_end
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, evaluate
+from tallystick.derivations.chains import LETTER, Chains, numbers_end
 from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.markup import readable
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import computes, is_count, is_sure, is_unit, unit_of
+from tallystick.derivations.phrases import ABOUT, computes, is_count, is_sure, is_unit, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
-from tallystick.derivations.shapes import product_before, product_of, shape_before
+from tallystick.derivations.shapes import meant_by, product_before, product_of, shape_before
 from tallystick.derivations.statements import BOUND, TOTAL, Row, Side, Statement
 from tallystick.derivations.tokens import Token
 
@@ -28,7 +28,7 @@ _CELLS = re.compile(r"\s{2,}")
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s+[^\W\d]+){0,2}\s*\)\s*$")
 _ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460 MB (128000 × 896 × 4 bytes)"
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
-_IN_LABEL = re.compile(r"\((\d[\d,]*\s*[*x×]\s*\d[\d,]*)\)\s*$")
+_IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,]*)+)\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
 _INNER = re.compile(r"[A-Za-z]\w*_\w+|W[A-Z]")  # "| Attention | W_Q | (4096, 4096) | 16.8M |"
@@ -222,7 +222,7 @@ class Values(Chains):
         return self._whole(inside[1]) if inside else None  # "| Words (30522 × 768) | 23.4M |"
 
     def _ends_label(self, label: str, numbers: Sequence[Number]) -> Expression | None:
-        """Return the arithmetic at the end of a row's label if it equals a number of the row.
+        """Return the arithmetic at the end of a row's label if a number of the row is meant as it.
 
         Example: "| wte 50304 × 768 (shared with lm_head) | 38,633,472 |".
         """
@@ -230,11 +230,9 @@ class Values(Chains):
         if found is None or not isinstance(found[0], Operation):
             return None
         try:
-            value = evaluate(found[0], {})
+            return next((found[0] for number in numbers if meant_by([found[0]], number, least=LEAST_SUM)), None)
         except Undefined:  # it holds variables
             return None
-        stated = (alone(number, loose=True) for number in numbers)
-        return found[0] if any(one is not None and value.meets(one) for one in stated) else None
 
     def _add_row(self, line: Line, label: str, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
         """Add the statements of a row: its product and value, perhaps also all layers' product."""

@@ -21,10 +21,11 @@ from tallystick.answers.check.claims import (
     is_whole,
     kind_of,
 )
-from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.branches import closed, depth_of
-from tallystick.answers.check.earlier.implied import LEAST_PAIR, Implied, Sum, begins_line, is_only, is_partly_read
+from tallystick.answers.check.earlier.implied import Implied, begins_line, is_only, is_partly_read
 from tallystick.answers.check.earlier.links import Links
+from tallystick.answers.check.earlier.lists import LEAST_TOTAL
 from tallystick.answers.check.earlier.multiples import Multiples, times_before
 from tallystick.answers.check.earlier.references import References
 from tallystick.answers.check.earlier.said import said
@@ -136,7 +137,7 @@ class Judge:
         counts = claim.stated >= LEAST_COUNT and named and len(statement.name) > LONGEST_SYMBOL
         claim.defines = bool(statement.name) and claim.expression is None and not (commented or counts)
         claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
-        size = statement.aside and claim.stated < LEAST_PAIR  # "(GQA: 8 heads × 128 = 1024)"
+        size = statement.aside and claim.stated < LEAST_TOTAL  # "(GQA: 8 heads × 128 = 1024)"
         claim.adds = not claim.defines and claim.stated.denominator == 1 and not (size or statement.titles)
         claim.kind = self.so_far.kind
         self.claims.append(claim)
@@ -164,7 +165,7 @@ class Judge:
         if not (isinstance(first, Operation) and first.symbols == ("*",) and names_sum(statement.label)):
             return
         one, count = first.parts
-        if isinstance(one, Number) and one.value >= LEAST_PAIR and isinstance(count, Number) and is_count(count):
+        if isinstance(one, Number) and one.value >= LEAST_TOTAL and isinstance(count, Number) and is_count(count):
             written = alone(one, loose=True) or exactly(one.value)
             claim = Claim(one.value, one.value, None, one, rounded=sides[0].loose, written=written)
             if (found := self.implied.sum(statement, claim, judged=True)) is not None:

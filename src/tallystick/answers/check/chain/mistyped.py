@@ -18,10 +18,10 @@ LEAST_SWAPPED = Fraction(1, 100)  # like LEAST_OFF: two digits are swapped by ch
 LEAST_OFF = Fraction(1, 20)  # a rounded total may leave out less than 1/20, and be a digit off by chance
 
 
-def is_typed_for(number: Number, meant: Fraction) -> bool:
-    """Return whether a number, as it is rounded, is another one but for a slip of typing."""
+def is_typed_for(number: Number, meant: Fraction, *, least: int = LEAST_TYPED) -> bool:
+    """Return whether a number of `least` digits, as rounded, is another but for a slip."""
     written, right = (str(_in_units(value, number.unit)) for value in (number.value, meant))
-    return len(written) >= LEAST_TYPED and is_one_slip(written, right)
+    return len(written) >= least and is_one_slip(written, right)
 
 
 def mistyped_aside(side: Expression) -> tuple[Number, Number] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from tallystick.answers.check.claims import COLUMN, Claim
 from tallystick.answers.check.terms import Term
@@ -12,6 +13,15 @@ from tallystick.derivations.arithmetic import Value, exactly
 
 MOST_SUMMED = 200  # statements above a lone total
 _NONE = exactly(0)
+
+
+class Sum(NamedTuple):
+    """The statements that a number adds, their sum as written, and whether it is that sum."""
+
+    places: tuple[int, ...]
+    sums: Value
+    fits: bool
+    times: tuple[int, ...] = ()  # how often it adds each; () if once
 
 
 class Addends:

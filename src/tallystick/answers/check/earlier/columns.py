@@ -139,19 +139,44 @@ class Columns:
         taken = any(TAKEN.search(line) or TAKEN_TIMES.search(line) for line in lines[first - 1 : statement.line])
         return found if sure and not taken and not self._are_nested(found) else []
 
-    def run(self, statement: Statement) -> list[int]:
-        """Return the exact products on the lines right above a total, one on each, or []."""
-        free, found, line = frozenset(self.so_far.free()), list[int](), statement.line
+    def block(self, statement: Statement) -> list[int]:
+        """Return the statements on the lines right above a total, one on each, under its heading.
+
+        All are indented alike.
+        """
+        lines, found, free = self.derivation.statements, list[int](), frozenset(self.so_far.free())
+        line, margin = statement.line, -1
         for place in range(self.so_far.place - 1, -1, -1):
-            one, claim = self.derivation.statements[place], self.so_far.claims[place]
+            one, claim = lines[place], self.so_far.claims[place]
             if claim is not None and claim.defines:
                 continue  # a size that the product shows
-            exact = claim is not None and claim.expression is not None and not claim.is_rounded
-            if not exact or one.last != line - 1 or place not in free:
+            if one.heading != statement.heading or one.last != line - 1 or place not in free:
+                break
+            before, margin = margin, margin_of(self.derivation.lines[one.line - 1])
+            if before not in (-1, margin):
                 break
             line = one.line
             found.insert(0, place)
+        return found
+
+    def run(self, statement: Statement) -> list[int]:
+        """Return the exact products right above a total, two or more, or []."""
+        found = list[int]()
+        for place in reversed(self.block(statement)):
+            claim = self.so_far.at(place)
+            if claim.expression is None or claim.is_rounded:
+                break
+            found.insert(0, place)
         return found if len(found) > 1 else []
+
+    def is_closed(self, statement: Statement, block: Sequence[int]) -> bool:
+        """Return whether no line above a block can be one more addend of its total."""
+        if _MORE.search(statement.plain):
+            return False
+        lines = self.derivation.lines
+        first = self.derivation.statements[block[0]].line
+        above = lines[first - 2] if first > 1 else ""
+        return not HUNDREDS.search(above) or margin_of(above) < margin_of(lines[first - 1])
 
     def _are_nested(self, places: Sequence[int]) -> bool:
         """Return whether one of some statements stands under another statement, or next to one."""

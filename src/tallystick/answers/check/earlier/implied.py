@@ -7,24 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike, is_mistyped, is_typed_for
-from tallystick.answers.check.chain.readings import BINARY
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped, is_typed_for
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole
-from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
-from tallystick.answers.check.earlier.multiples import has_multiples
+from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR_SUM, Lists
 from tallystick.answers.check.earlier.repeated import Repeated
-from tallystick.answers.check.labels import KINDS, TIED, tags_of
+from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
 from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import (
     SUBTOTAL,
     TAKEN,
-    TOTAL,
     Derivation,
     Side,
     Statement,
@@ -32,26 +30,13 @@ from tallystick.derivations.statements import (
 )
 
 MOST_BEGUN = 12  # characters of a label that must begin a line
-NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an addend
 LEAST_ADDENDS = 3
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
-MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
 MOST_SPREAD = Fraction(1, 50)  # of a rounded total that takes one layer several times
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
-LEAST_PAIR = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 NEAR = 2  # a total off by more than this factor is not meant as that sum
-_RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
 _NAMED_SUM = re.compile(r"[=≈][^=≈\d]*[^\W\d][^=≈\d+]*\+[^=≈\d]*[=≈]")
 _LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
-
-
-class Sum(NamedTuple):
-    """The statements that a number adds, their sum as written, and whether it is that sum."""
-
-    places: tuple[int, ...]
-    sums: Value
-    fits: bool
-    times: tuple[int, ...] = ()  # how often it adds each; () if once
 
 
 class Slip(NamedTuple):
@@ -73,6 +58,7 @@ class Implied:
         self.quantities = quantities
         self.columns = Columns(derivation, so_far)
         self.allowances = Allowances(derivation, so_far)
+        self.lists = Lists(derivation, so_far, self.columns, self.allowances)
         self.repeated = Repeated(derivation, so_far, constants)
 
     def sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
@@ -84,7 +70,7 @@ class Implied:
             judged: whether it calls itself a total, and so must add all lines.
         """
         above = self.so_far.summed(claim.written)
-        if len(above) == 2 and claim.stated < LEAST_PAIR and not judged:
+        if len(above) == 2 and claim.stated < LEAST_TOTAL and not judged:
             above = []
         sums_up = judged or names_sum(statement.label)
         if sums_up and not above and is_whole(claim.side):
@@ -116,7 +102,7 @@ class Implied:
             and (column := self.columns.of(statement, claim))
         ):
             above, sums = column, self.so_far.sum(column)
-            fits, wrong = sums.meets(claim.written), self._is_off(column, claim)
+            fits, wrong = sums.meets(claim.written), self.lists.is_off(column, claim)
         if judged and not fits and (rows := self.columns.by_next_column(statement)):
             above, sums = rows, self.so_far.sum(rows)
             fits, wrong = sums.meets(claim.written), not known
@@ -125,12 +111,12 @@ class Implied:
         if judged and not fits and claim.written.high - claim.written.low <= MOST_SPREAD * claim.stated:
             several = self.repeated.of(statement, claim)
             if several is not None:
-                return Sum(several.places, several.sums, several.sums.meets(claim.written), several.times)
+                return several
             wrong = wrong and not any(self.repeated.times(place) > 1 for place in above)
         if len(above) < 2 or not (exact or (sums_up and fits) or (wrong and not fits)):
-            found = self._of_the_model(statement, claim) or self._mistyped(claim, judged=judged)
-            found = found or (self._of_the_list(statement, claim) if judged and not known else None)
-            return found or self._above_its_total(statement, claim)
+            found = self._of_the_model(statement, claim) or self._mistyped(claim, judged=sums_up)
+            found = found or (self.lists.off(statement, claim) if judged and not known else None)
+            return found or self.lists.more(statement, claim) or (None if known else self.lists.block(statement, claim))
         return Sum(tuple(above), sums, fits)
 
     def part_of(self, statement: Statement, claim: Claim) -> Fraction | None:
@@ -144,7 +130,7 @@ class Implied:
             return None
         same = self.derivation.statements[place].sides[-1].unit in ("", statement.sides[0].unit)
         less = claim.written.high < before.written.low < NEAR_SUM * claim.written.high
-        return before.stated if same and less and claim.stated >= LEAST_PAIR else None  # not of "TP=8 + PP=2"
+        return before.stated if same and less and claim.stated >= LEAST_TOTAL else None  # not of "TP=8 + PP=2"
 
     def _rounds_model(self, claim: Claim) -> bool:
         """Return whether a number rounds the model's total: "~6.7B" of 6,738,415,616."""
@@ -233,7 +219,7 @@ class Implied:
     def _is_slip(self, claim: Claim, off: Fraction) -> bool:
         """Return whether a number without a formula is a part of the model, but for a digit."""
         meant = claim.stated + off
-        lone = claim.expression is None and is_whole(claim.side) and claim.stated >= LEAST_PAIR
+        lone = claim.expression is None and is_whole(claim.side) and claim.stated >= LEAST_TOTAL
         parts = self.quantities.of(meant) if lone and self.quantities else ()
         return bool(parts) and is_one_slip(str(claim.stated), str(meant))
 
@@ -253,62 +239,6 @@ class Implied:
                 break
         return None
 
-    def _is_off(self, places: Sequence[int], claim: Claim) -> bool:
-        """Return whether a total is near a sum, but further away than rounding explains."""
-        sums = self.so_far.sum(places)
-        spread = sums.high - sums.low + claim.written.high - claim.written.low
-        away = abs(sums.exact - claim.stated)
-        off = spread < away and (away <= claim.stated / NEAR_SUM or ends_alike(claim.stated, sums.exact))
-        off = off and not (self.allowances.leaves_out(places, claim) or self.allowances.goes_on_right(places, claim))
-        return off and not has_multiples([self.so_far.at(place).written for place in places], claim.written)
-
-    def _of_the_list(self, statement: Statement, claim: Claim) -> Sum | None:
-        """Return the items of the list above a total that is off by more than lists leave out."""
-        items = self.columns.items(statement)
-        sums = self.so_far.sum(items)
-        if not items or abs(sums.exact - claim.stated) <= MOST_UNLISTED * claim.stated:
-            return None
-        typed = isinstance(claim.side, Number) and is_typed_for(claim.side, sums.exact)
-        off = self._is_off(items, claim) or (typed and not self.allowances.leaves_out(items, claim))
-        return Sum(tuple(items), sums, fits=False) if off else None
-
-    def _above_its_total(self, statement: Statement, claim: Claim) -> Sum | None:
-        """Return the items of a list if their total is less than they are.
-
-        It may be more: there is overhead that a list leaves out. Bytes may be added in GB and GiB.
-        """
-        if claim.stated < LEAST_PAIR or not TOTAL.search(statement.label):
-            return None
-        counts = not _is_bytes(statement)
-        run = self.columns.run(statement) if counts and not tags_of(statement.label) else ()
-        if any(self.so_far.at(place).written.low > claim.written.high for place in run) and not self._are_apart(
-            run, counts
-        ):
-            return Sum(tuple(run), self.so_far.sum(run), fits=False)
-        items = self.columns.items(statement, least_computed=2 if counts else 0) or self.columns.of(statement, claim)
-        lines = [self.derivation.statements[place] for place in items]
-        sums = self.so_far.sum(items)
-        less = sums.low > claim.written.high * (1 if counts else BINARY[-1])
-        apart = self._are_apart(items, counts)
-        tied = counts and any(TIED.search(line.plain) for line in (*lines, statement))
-        return (
-            Sum(tuple(items), sums, fits=False)
-            if less and not apart and not tied and not self.allowances.leaves_out(items, claim, twice=counts)
-            else None
-        )
-
-    def _are_apart(self, places: Sequence[int], counts: bool) -> bool:
-        """Return whether some statements may not be addends of a total.
-
-        They are of one layer, one thing in two ways, bytes among parameters, or the reverse.
-
-        Args:
-            places: the statements.
-            counts: whether the total counts parameters.
-        """
-        lines = [self.derivation.statements[place] for place in places]
-        return any(_RATE.search(f"{line.label} {line.clause}") or _is_bytes(line) == counts for line in lines)
-
     def _has_more(self, places: Sequence[int]) -> bool:
         """Return whether unused statements precede `places`."""
         return bool(places) and min(self.so_far.free(), default=places[0]) < places[0]
@@ -320,7 +250,7 @@ class Implied:
         """
         about = tags_of(statement.label)
         if SUBTOTAL.search(statement.label):
-            return self._block(statement)
+            return self.columns.block(statement)
         if judged and not about:
             free = self.so_far.free()[::-1]
             begins = item_around(self.derivation.lines, statement.line)
@@ -337,20 +267,6 @@ class Implied:
             return []
         lines = [(place, self.derivation.statements[place]) for place in reversed(self.so_far.free())]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
-
-    def _block(self, statement: Statement) -> list[int]:
-        """Return the statements right above a subtotal, on one line each, under its heading."""
-        lines, found, free = self.derivation.statements, list[int](), frozenset(self.so_far.free())
-        for place in range(self.so_far.place - 1, -1, -1):
-            one, below = lines[place], lines[place + 1]
-            if one.heading != statement.heading or one.last != below.line - 1 or place not in free:
-                break
-            found.append(place)
-        return found[::-1]
-
-
-def _is_bytes(statement: Statement) -> bool:
-    return statement.sides[-1].unit == "bytes"
 
 
 def _is_far(stated: Value, parameters: int) -> bool:

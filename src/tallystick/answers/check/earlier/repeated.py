@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from tallystick.answers.check.chain.mistyped import is_mistyped
 from tallystick.answers.check.claims import Claim, is_whole
-from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.multiples import MOST_TIMES
 from tallystick.answers.check.labels import LAYERS, tags_of
 from tallystick.derivations.arithmetic import Number, Value, exactly
@@ -23,14 +22,6 @@ _NAME = re.compile(
     r"(?:n|num|number)_?(?:hidden_|decoder_|encoder_|of_)?(?:layers?|blocks?)|(?:layers|blocks|depth)(?: \(L\))?|L",
     re.IGNORECASE,
 )
-
-
-class Several(NamedTuple):
-    """The statements that a total adds, how often each, and their sum."""
-
-    places: tuple[int, ...]
-    times: tuple[int, ...]
-    sums: Value
 
 
 class Repeated:
@@ -50,7 +41,7 @@ class Repeated:
                 return int(count[1] or count[2])
         return self.layers if self.layers and "one" in tags_of(statement.label) | tags_of(statement.heading) else 1
 
-    def of(self, statement: Statement, claim: Claim) -> Several | None:
+    def of(self, statement: Statement, claim: Claim) -> Sum | None:
         """Return the last lines that a total adds, those of a layer several times, or None.
 
         The total is their sum, or that but for one digit.
@@ -65,9 +56,9 @@ class Repeated:
             sums = sums.plus(_several(self.so_far.at(place).written, count))
             if sums.low > 2 * claim.written.high:
                 break
-            fits = several and len(found) > 1
-            if fits and (sums.meets(claim.written) or is_mistyped(claim, sums, judged=True)):
-                return Several(tuple(found[::-1]), tuple(counts[::-1]), sums)
+            fits = sums.meets(claim.written)
+            if several and len(found) > 1 and (fits or is_mistyped(claim, sums, judged=True)):
+                return Sum(tuple(found[::-1]), sums, fits, tuple(counts[::-1]))
         return None
 
     def _count_layers(self) -> None:

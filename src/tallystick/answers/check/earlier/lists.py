@@ -1,0 +1,121 @@
+"""Tell whether a total is wrong for the list above it: off, mistyped, or less than its items."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike, is_typed_for
+from tallystick.answers.check.chain.readings import BINARY
+from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.earlier.addends import Addends, Sum
+from tallystick.answers.check.earlier.allowances import Allowances
+from tallystick.answers.check.earlier.columns import Columns
+from tallystick.answers.check.earlier.multiples import has_multiples
+from tallystick.answers.check.labels import TIED, tags_of
+from tallystick.derivations.arithmetic import Number
+from tallystick.derivations.statements import TOTAL, Derivation, Statement, names_sum
+
+NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an addend
+LEAST_TOTAL = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
+MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
+SHORT = 2  # digits of a total that is a block's with one mistyped
+_RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
+
+
+class Lists:
+    """Judges totals by the lists above them."""
+
+    def __init__(self, derivation: Derivation, so_far: Addends, columns: Columns, allowances: Allowances) -> None:
+        self.derivation = derivation
+        self.so_far = so_far
+        self.columns = columns
+        self.allowances = allowances
+
+    def is_off(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total is near a sum, but further away than rounding explains."""
+        sums = self.so_far.sum(places)
+        spread = sums.high - sums.low + claim.written.high - claim.written.low
+        away = abs(sums.exact - claim.stated)
+        off = spread < away and (away <= claim.stated / NEAR_SUM or ends_alike(claim.stated, sums.exact))
+        off = off and not (self.allowances.leaves_out(places, claim) or self.allowances.goes_on_right(places, claim))
+        return off and not has_multiples([self.so_far.at(place).written for place in places], claim.written)
+
+    def off(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return the items of the list above a total that is off by more than lists leave out."""
+        items = self.columns.items(statement)
+        sums = self.so_far.sum(items)
+        if not items or abs(sums.exact - claim.stated) <= MOST_UNLISTED * claim.stated:
+            return None
+        typed = isinstance(claim.side, Number) and is_typed_for(claim.side, sums.exact)
+        off = self.is_off(items, claim) or (typed and not self.allowances.leaves_out(items, claim))
+        return Sum(tuple(items), sums, fits=False) if off else None
+
+    def more(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return the items of a list if their total is less than they are.
+
+        It may be more: there is overhead that a list leaves out. Bytes may be added in GB and GiB.
+        """
+        if claim.stated < LEAST_TOTAL or not TOTAL.search(statement.label):
+            return None
+        counts = not is_bytes(statement)
+        run = self.columns.run(statement) if counts and not tags_of(statement.label) else ()
+        if any(self.so_far.at(place).written.low > claim.written.high for place in run) and not self._are_apart(
+            run, counts
+        ):
+            return Sum(tuple(run), self.so_far.sum(run), fits=False)
+        items = self.columns.items(statement, least_computed=2 if counts else 0) or self.columns.of(statement, claim)
+        lines = [self.derivation.statements[place] for place in items]
+        sums = self.so_far.sum(items)
+        less = sums.low > claim.written.high * (1 if counts else BINARY[-1])
+        apart = self._are_apart(items, counts)
+        tied = counts and any(TIED.search(line.plain) for line in (*lines, statement))
+        return (
+            Sum(tuple(items), sums, fits=False)
+            if less and not apart and not tied and not self.allowances.leaves_out(items, claim, twice=counts)
+            else None
+        )
+
+    def block(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return the block that a total ends, if the total is less than it, or has a digit wrong.
+
+        Each addend has a formula. The total goes on from their numbers as written, or before they
+        were rounded.
+        """
+        number = claim.side
+        if claim.stated < LEAST_TOTAL or not isinstance(number, Number) or not names_sum(statement.label):
+            return None
+        places = self.columns.block(statement)
+        claims = [self.so_far.at(place) for place in places]
+        lines = [self.derivation.statements[place] for place in places]
+        if len(places) < 2 or not self.columns.is_closed(statement, places):
+            return None
+        if any(one.expression is None for one in claims) or self._are_apart(places, counts=not is_bytes(statement)):
+            return None
+        if any(TIED.search(line.plain) for line in (*lines, statement)):
+            return None
+        sums = self.so_far.sum(places)
+        ways = (sums.exact, sum((one.true for one in claims), Fraction(0)))
+        less = claim.stated + number.unit <= min(ways)
+        far = all(abs(way - claim.stated) > LEAST_OFF * claim.stated for way in ways)
+        typed = far and any(is_typed_for(number, way, least=SHORT) for way in ways)
+        wrong = (less or typed) and not self.allowances.leaves_out(places, claim)
+        return Sum(tuple(places), sums, fits=False) if wrong else None
+
+    def _are_apart(self, places: Sequence[int], counts: bool) -> bool:
+        """Return whether some statements may not be addends of a total.
+
+        They are of one layer, one thing in two ways, bytes among parameters, or the reverse.
+
+        Args:
+            places: the statements.
+            counts: whether the total counts parameters.
+        """
+        lines = [self.derivation.statements[place] for place in places]
+        return any(_RATE.search(f"{line.label} {line.clause}") or is_bytes(line) == counts for line in lines)
+
+
+def is_bytes(statement: Statement) -> bool:
+    """Return whether a statement's number counts bytes."""
+    return statement.sides[-1].unit == "bytes"
