@@ -26,16 +26,26 @@ _SHOWN = {
     "right": "",
 }
 _PIECE = re.compile(r"(?P<colour>\\color\s*\{\w+\})|\\(?P<command>[A-Za-z]+)|\\.|.", re.DOTALL)
-_SAME = str.maketrans({"*": "×", "⋅": "×", "·": "×", "−": "-", "–": "-"})
+_SAME = str.maketrans({"*": "×", "∗": "×", "⋅": "×", "·": "×", "−": "-", "–": "-"})
 _MARKS = re.compile(r"[\s{}^_$\\]+")
+_ASTERISK = "\u2217"  # as a browser draws "*"; the last copy may have lost it
+_NUMBER = re.compile(r"(?<![\d.,])(\d{4,})\s\1\s\1(?![\d.,])")
 _SHORT = re.compile(r"([^\W\d]\w?=\d{1,2})\1\1")  # L=12L = 12L=12
 _COMPUTES = re.compile(r"\d.*[=×+≈^/]|[=×+≈/].*\d")
 
 
+def may_repeat(line: str) -> bool:
+    """Return whether a line may hold a formula three times."""
+    return line.count("=") > 2 or "\\" in line or _ASTERISK in line
+
+
 def once(line: str) -> str:
     """Reduce each formula that occurs three times in a row to its second copy, the source."""
+    signs = _ASTERISK not in line
+    if not signs:
+        line = _NUMBER.sub(r"  \1", line)
     for _ in range(20):
-        shown = list(_characters(line))
+        shown = [one for one in _characters(line) if signs or one[0] != "×"]
         found = _thrice("".join(character for character, _ in shown), [place for _, place in shown], line)
         if found is None:
             return line

@@ -12,7 +12,7 @@ import html
 import re
 import unicodedata
 
-from tallystick.derivations.browser_math import once
+from tallystick.derivations.browser_math import may_repeat, once
 
 MOST_CLAUSE = 120  # characters before a verb that may hold its product
 LONGEST_COMMAND = 20  # characters
@@ -38,6 +38,10 @@ _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)"
 _RESULT = re.compile(
     r"(?<=[\w)])\s*(?:#|//)\s?(?:=\s?(?=[≈~]?\s?\d)"  # "# = ~18.3M params"
     r"|(?=[≈~]?\s?\d[\d,._ '’{}]{0,30}[KMB]?\s?(?:param(?:eter)?s\b\s?)?(?:\([^()]*\)\s?)?$))"
+)
+# "memory_usage: 50_257 * 768 * 4, // 154MB", "total += 3072 * 3072 * 2;  // Q: 18 MB"
+_OF_PRODUCT = re.compile(
+    r"(?<=[*×] \d)(?P<rest>[\d_.]*)[;,]?\s*(?:#|//)\s?(?:[^\W\d]\w*:\s?)?(?=[≈~]?\s?\d[\d,._]{0,30}\s?(?:[KMG]i?B|[KMB])?\s?$)"
 )
 _QUOTIENT = re.compile(r"[=:(]\s*(\d{1,9})\s?//\s?(\d{1,9})\s?$")  # of Python: "head_dim = 768 // 12"
 
@@ -149,7 +153,7 @@ def plain(line: str) -> str:
         line = _without_tags(line)
     if " , " in line:
         line = _APART.sub(",", line)
-    if line.count("=") > 2 or "\\" in line:
+    if may_repeat(line):
         line = once(line)
     if "://" in line:
         line = _URL.sub(" ", line)
@@ -157,7 +161,7 @@ def plain(line: str) -> str:
     if "print(" in line:
         line = _PRINTED.sub(r"\1", line)
     if ("#" in line or "//" in line) and not _divides(line):
-        line = _RESULT.sub(" = ", line)
+        line = _OF_PRODUCT.sub(r"\g<rest> = ", _RESULT.sub(" = ", line))
     if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, without mathematics between them
         line = line.replace("\\(", "(").replace("\\)", ")")
     if "\\" in line or "{" in line or line.lstrip().startswith("&"):

@@ -82,7 +82,8 @@ def is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
     terms = [claim.term._replace(labels=claim.term.labels[:1])]  # its heading may stand far above it
     for term in terms:
         about = nearest_tags(term.labels)
-        same = judge.quantities.of(term.value)
+        # A bias of 768 has the size of a norm of the embedding.
+        same = judge.quantities.of(term.value) if term.value > LITTLE * claim.meant else ()
         if (
             about & AROUND
             or not judge.quantities.rows.isdisjoint(term.factors)
