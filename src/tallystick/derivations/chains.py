@@ -37,6 +37,7 @@ from tallystick.derivations.rewrites import (
 from tallystick.derivations.statements import TOTAL, Side
 from tallystick.derivations.tokens import Token
 
+MOST_NAMED = 3  # words that name an addend
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w")
 _TOTAL_BEHIND = re.compile(
     r"[\s*_$)]*(?:[^\W\d_]{5,12}\s+)?(?:(?:in|au|en|no)\s+)?(?:totale?|(?:ins)?gesamt|altogether|overall)\b"
@@ -106,7 +107,7 @@ class Chains(Reading):
                 words = "" if TOTAL.search(begin.label) else text[segment[plus].end : segment[-1].end]
                 begin = _Beginning(words, "", [], segment[plus].start, goes_on=begin.label or " ")
                 continue
-            if following == len(pieces) or found is None or found[1] == len(segment):
+            if following == len(pieces) or found is None or _ends_sum(segment, *found):
                 continue
             self._end(line, text, begin, end)
             begin = self._begin(line, text, segment[found[1] :], label)
@@ -228,6 +229,16 @@ class Chains(Reading):
             words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
         words = words if LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+
+
+def _ends_sum(segment: Sequence[Token], side: Expression, end: int) -> bool:
+    """Return whether an expression is all of a segment, but for words that name its last addend.
+
+    Example: "= 6.97B + 1.24B in embeddings = 8.21B".
+    """
+    words = segment[end:]
+    sums = isinstance(side, Operation) and set(side.symbols) == {"+"} and len(words) <= MOST_NAMED
+    return not words or (sums and all(one.kind == "word" and len(one.text) > 1 for one in words))
 
 
 def _is_setting(segment: Sequence[Token], relation: Token) -> bool:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 
 from tallystick.derivations.phrases import ABOUT, ARROWS, computes, is_count, is_function
+from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.tokens import Token
 
+_PLUS = re.compile(r"\b(?:plus|más|mais|più|плюс)\b", re.IGNORECASE)
 _GOES_ON = re.compile(r"[.,;]\s*\*\s*\d")  # a product that begins with its sign
 _ENDS = (".", ",", ";")  # of a sentence, or of a part of one
 _SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
@@ -46,23 +48,54 @@ def without_about(pieces: Sequence[Token]) -> Sequence[Token]:
 
 
 def in_plain_order(pieces: Sequence[Token], text: str) -> Sequence[Token]:
-    """Return the tokens of a text with each product whole, and with no ``~`` before a chain.
+    """Return the tokens of a text with each product and sum whole, and with no ``~`` before a chain.
 
-    Examples: "176M per layer. × 32 = 5.6B", "218M → × 32 = 6.98B", "8 blocks: ~2.2M each = 17.6M".
+    Examples: "176M per layer. × 32 = 5.6B", "218M → × 32 = 6.98B", "= 6.97B plus 1.24B = 8.21B",
+    "8 blocks: ~2.2M each = 17.6M".
     """
     if _GOES_ON.search(text):
         pieces = _with_results(pieces)
     if "→" in text:
         pieces = _without_arrows(pieces)
+    if _PLUS.search(text):
+        pieces = _with_plus(pieces)
     if "~" in text or "≈" in text:
         return _without_mark(pieces)
     return pieces
 
 
 def _without_arrows(pieces: Sequence[Token]) -> Sequence[Token]:
-    """Return tokens without the arrows before a sign of multiplication: "218M → × 32 = 6.98B"."""
+    """Return tokens without arrows before a sign of multiplication, and with one as the equals sign.
+
+    Examples: "218M → × 32 = 6.98B", "≈ 1.81 GB + embedding 1.24 GB → ~3.05 GB total".
+    """
     times = {place for place, piece in enumerate(pieces) if piece.text == "*"}
-    return [piece for place, piece in enumerate(pieces) if piece.text not in ARROWS or place + 1 not in times]
+    found = [piece for place, piece in enumerate(pieces) if piece.text not in ARROWS or place + 1 not in times]
+    arrow = max((place for place, piece in enumerate(found) if piece.text in ARROWS), default=0)
+    since = max((place for place in range(arrow) if found[place].kind == "relation"), default=0)
+    about = [piece.text for piece in found[arrow + 1 : arrow + 2]] in (["~"], ["≈"])
+    kinds = [piece.kind for piece in found[arrow + 1 + about :]]
+    adds = any(piece.text == "+" for piece in found[since:arrow])
+    if since and adds and kinds[:1] == ["number"] and set(kinds[1:]) <= {"word"}:
+        sign = found[arrow]._replace(kind="relation", text="≈" if about else "=")
+        found[arrow : arrow + 1 + about] = [sign]
+    return found
+
+
+def _with_plus(pieces: Sequence[Token]) -> list[Token]:
+    """Return tokens with a plus sign for "plus" between two large numbers, the first with its unit."""
+    found: list[Token] = []
+    for place, piece in enumerate(pieces):
+        behind = pieces[place + 1 : place + 3]
+        if behind and behind[0].text in "~≈":
+            behind = behind[1:]
+        around = [*[one for one in found[-2:] if one.number is not None][-1:], *behind[:1]]
+        large = [one.number is not None and one.number.value >= LEAST_SUM for one in around] == [True, True]
+        if found and found[-1].text == "+" and piece.text in "~≈":
+            continue
+        adds = large and piece.kind == "word" and _PLUS.fullmatch(piece.text) is not None
+        found.append(piece._replace(kind="operator", text="+") if adds else piece)
+    return found
 
 
 def _without_mark(pieces: Sequence[Token]) -> Sequence[Token]:

@@ -14,6 +14,7 @@ from tallystick.derivations.slips import is_one_slip
 from tallystick.derivations.statements import Side
 
 BINARY_LETTER = "is right if it counts 1,024 as 1,000"
+DECIMAL_LETTER = "is right if it counts 1,000 as 1,024"
 TWO_NUMBERS = "sets one number equal to another, and computes nothing"
 
 _LEAST_COMPARED = 1000  # two smaller numbers are sizes, shares or settings
@@ -112,7 +113,17 @@ def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> st
         return ""
     near = min(number.unit / number.value / 2, _NEAR_POWER)
     powers = (Fraction(1024, 1000) ** power for power in range(1, binary_powers(number) + 1))
-    return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
+    if any(abs(ratio / power - 1) <= near for power in powers):
+        return BINARY_LETTER
+    named = _named_power(number)  # "7 × 10^9 × 2 = 14 GiB"
+    return DECIMAL_LETTER if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near else ""
+
+
+def _named_power(number: Number) -> int:
+    """Return the power of 1,024 that a number's unit names: 3 for "14.0 GiB", or 0."""
+    sizes = (number.unit * 10**digits for digits in range(_MOST_DIGITS))
+    powers = {Fraction(1024) ** power: power for power in range(1, MOST_PREFIXES + 1)}
+    return next((powers[size] for size in sizes if size in powers), 0)
 
 
 def binary_powers(number: Number) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tallystick.answers.check.chain.readings import Readings
 from tallystick.answers.check.chain.rounding import is_cut
+from tallystick.answers.check.chain.sides import first_addend, first_factor
 from tallystick.answers.check.claims import LEAST_COUNT, is_whole
 from tallystick.answers.check.earlier.references import References
 from tallystick.derivations.arithmetic import Expression, Number, Operation, alone, evaluate
@@ -21,8 +22,23 @@ class Links:
 
     def pair(self, left: Side, right: Side, asides: bool) -> tuple[Side, Side, bool]:
         """Return two neighbouring sides as they are compared, and whether they agree."""
-        agree = self._agree(left, right, asides)
-        return left, right if agree else self.readings.meant_by(left, right, asides=asides), agree
+        if not self._agree(left, right, asides):
+            return left, self.readings.meant_by(left, right, asides=asides), False
+        return left, self._begun(left, right, asides), True
+
+    def _begun(self, left: Side, right: Side, asides: bool) -> Side:
+        """Return the part of a side that is the side before it, or else the side.
+
+        Examples: "32 × 218M = 6.98B + 1.24B = 8.22B", "4 × 768² = 2.36M × 12 = 28.3M".
+        """
+        whole = right.expression
+        if not isinstance(whole, Operation) or self.readings.value(left.expression, asides).meets(
+            self.readings.value(whole, asides)
+        ):
+            return right
+        parts = (part for part in (first_addend(whole), first_factor(whole)) if isinstance(part, Number))
+        begun = (Side(part, right.loose) for part in parts)
+        return next((one for one in begun if self.readings.agree(left, one, asides=asides)), right)
 
     def apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
         """Return the only pair of parts in which two sums or products differ, else both sides.
