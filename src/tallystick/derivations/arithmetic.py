@@ -33,6 +33,10 @@ class Undefined(Exception):
     """An expression without a value: an undefined name, a division by zero, or a root."""
 
 
+# Units of a last digit behind the point, 80.0M and 7.00B; 5.0B has that of 50亿.
+_BEHIND_POINT = frozenset(10**power for power in (1, 2, 5, 7, 10, 11))
+
+
 class Number(NamedTuple):
     """A number as written.
 
@@ -161,11 +165,13 @@ class _Evaluation(NamedTuple):
 def alone(expression: Expression, *, loose: bool) -> Value | None:
     """Return the value of a side that is a single number, or None for other expressions.
 
-    The last digit of a decimal is rounded; with `loose`, trailing zeros are rounded too.
+    The last digit of a decimal is rounded; with `loose`, trailing zeros before its point are
+    rounded too: those of 80M, not of 80.0M.
     """
     if not isinstance(expression, Number):
         return None
-    if not loose or expression.is_decimal or not expression.value:
+    point = expression.is_decimal or (expression.rounded and expression.unit.numerator in _BEHIND_POINT)
+    if not loose or point or not expression.value:
         return _rounded(expression, expression.rounded or expression.is_decimal)
     zeros = len(digits := str(expression.value / expression.unit)) - len(digits.rstrip("0"))
     return _rounded(expression._replace(unit=expression.unit * 10**zeros), True)

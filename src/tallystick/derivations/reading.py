@@ -77,7 +77,7 @@ class Reading:
             line.last,
             line.text[:MOST_SHOWN],
             readable(line.plain)[:MOST_SHOWN],
-            label.strip(" :-*#.,;→|")[-MOST_SHOWN:],
+            label.strip(" :-*#.,;→|~≈")[-MOST_SHOWN:],
             self.heading,
             name,
             tuple(sides),

@@ -97,7 +97,7 @@ def test_a_wrong_total(text):
         "Words: 23.0M\nLayers: 3 × 28.3M = 85.0M\nHead (tied): 30k × 768 = 23.0M\nTotal: 108M\n",
         "Attention: 4 × 4096² ≈ 67.1M\nFour experts: 4 × (90M / 4) = 90M\nAll: 64 × (90M / 4) = 1440M\nTotal: 1530M\n",
         "A (H=768):\n  dense: H × H + H = 768² + 768 = 590,592\n  norm: 2 × H = 2 × 768 = 1,536\n  ----------\n  Total: H² + 3H = 592,128\n\n"
-        "B (input_size=I=3072):\n  dense: I × H + H = 3072 × 768 + 768 = 2,359,296\n  norm: 2 × H = 2 × 768 = 1,536\n  ----------\n"
+        "B (input_size=I=3072):\n  dense: I × H + H = 3072 × 768 + 768 = 2,360,064\n  norm: 2 × H = 2 × 768 = 1,536\n  ----------\n"
         "  Total: I × H + H + 2H = 2,361,600\n",
         "Attention: 4 × 4096² = 67M\nMLP: 3 × 4096 × 11008 = 135M\nPer layer: 67M + 135M = 202,375,168\n",
         "A: 2 × 68,719,476,736 = 137,438,953,472\nB: 201,326,592 bytes\nRatio: 1.37e11 / 2.01e8 ≈ 683\n",

@@ -197,11 +197,14 @@ class Judge:
         self, statement: Statement, sides: Sides, pairs: Sequence[tuple[Side, Side, bool]], asides: bool
     ) -> None:
         """Judge the sides before two that are not judged: "2 × 3 = 7 bytes ≈ 27 GB"."""
+        known = self._is_judged(statement)
         judged = [pair for pair in pairs if pair[2] or not self.doubts.why(statement, *pair[:2], asides)]
         claim = self._claim(sides, asides=asides, right=False)
         for left, right, agree in judged:
             one, other = (left.expression, right.expression) if agree else self.links.apart(left, right, asides)
             self._equation(statement, claim, one, other, agree, last=False)
+        if not known and all(agree for *_, agree in judged):
+            self.judged.discard(statement.line)  # what follows is judged apart
 
     def _imply(self, statement: Statement, claim: Claim, *, judged: bool) -> None:
         """Judge a number by the lines before it: their sum, or one of them times a count."""

@@ -26,6 +26,7 @@ MOST_APART = 6  # lines from one addend to the next above a drawn line
 MOST_BETWEEN = 2  # lines from one item of a list to the next
 LEAST_ADDENDS = 3
 LONGEST_ITEM = 40  # lines
+LONGEST_BLOCK = 20  # addends right above a subtotal
 MOST_UNSHARED = Fraction(1, 2)  # percent that the rounding of shares may leave
 # "Total with all norms" counts more than the list does.
 _MORE = re.compile(
@@ -153,18 +154,28 @@ class Columns:
             if one.heading != statement.heading or one.last != line - 1 or place not in free:
                 break
             before, margin = margin, margin_of(self.derivation.lines[one.line - 1])
-            if before not in (-1, margin):
+            if before not in (-1, margin) or len(found) == LONGEST_BLOCK:
                 break
             line = one.line
             found.insert(0, place)
         return found
 
-    def run(self, statement: Statement) -> list[int]:
-        """Return the exact products right above a total, two or more, or []."""
+    def products(self, statement: Statement, *, exact: bool) -> list[int]:
+        """Return the products right above a total, two or more, or [].
+
+        Args:
+            statement: the statement of the total.
+            exact: leave out those from the last rounded number on; else all must be products.
+        """
+        last = self.so_far.claims[self.so_far.place - 1] if self.so_far.place else None
+        if last is None or (last.expression is None and not last.defines):
+            return []  # much faster
         found = list[int]()
         for place in reversed(self.block(statement)):
             claim = self.so_far.at(place)
-            if claim.expression is None or claim.is_rounded:
+            if claim.expression is None and not exact:
+                return []
+            if claim.expression is None or (exact and claim.is_rounded):
                 break
             found.insert(0, place)
         return found if len(found) > 1 else []

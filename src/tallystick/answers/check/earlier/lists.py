@@ -60,7 +60,7 @@ class Lists:
         if claim.stated < LEAST_TOTAL or not TOTAL.search(statement.label):
             return None
         counts = not is_bytes(statement)
-        run = self.columns.run(statement) if counts and not tags_of(statement.label) else ()
+        run = self.columns.products(statement, exact=True) if counts and not tags_of(statement.label) else ()
         if any(self.so_far.at(place).written.low > claim.written.high for place in run) and not self._are_apart(
             run, counts
         ):
@@ -86,17 +86,15 @@ class Lists:
         number = claim.side
         if claim.stated < LEAST_TOTAL or not isinstance(number, Number) or not names_sum(statement.label):
             return None
-        places = self.columns.block(statement)
-        claims = [self.so_far.at(place) for place in places]
+        places = self.columns.products(statement, exact=False)
         lines = [self.derivation.statements[place] for place in places]
-        if len(places) < 2 or not self.columns.is_closed(statement, places):
+        if not places or not self.columns.is_closed(statement, places):
             return None
-        if any(one.expression is None for one in claims) or self._are_apart(places, counts=not is_bytes(statement)):
-            return None
-        if any(TIED.search(line.plain) for line in (*lines, statement)):
+        tied = any(TIED.search(line.plain) for line in (*lines, statement))
+        if tied or self._are_apart(places, counts=not is_bytes(statement)):
             return None
         sums = self.so_far.sum(places)
-        ways = (sums.exact, sum((one.true for one in claims), Fraction(0)))
+        ways = (sums.exact, sum((self.so_far.at(place).true for place in places), Fraction(0)))
         less = claim.stated + number.unit <= min(ways)
         far = all(abs(way - claim.stated) > LEAST_OFF * claim.stated for way in ways)
         typed = far and any(is_typed_for(number, way, least=SHORT) for way in ways)
