@@ -33,7 +33,7 @@ class Undefined(Exception):
     """An expression without a value: an undefined name, a division by zero, or a root."""
 
 
-# Units of a last digit behind the point, 80.0M and 7.00B; 5.0B has that of 50亿.
+# Units of a last digit behind the point, 80.0M and 7.00B; 5.0B and 50亿 have one unit
 _BEHIND_POINT = frozenset(10**power for power in (1, 2, 5, 7, 10, 11))
 
 

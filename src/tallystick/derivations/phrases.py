@@ -92,6 +92,7 @@ _EACH = frozenset(
     ]
 )
 
+PLUS = frozenset(["plus", "più", "más", "mais", "плюс"])
 _ADDED = ("加上", "再加")  # what follows is added to what stands before
 _CONTINUED = re.compile(r"\d{3}")  # digits behind a comma and a blank
 

@@ -41,6 +41,7 @@ _TITLE = re.compile(
 # "- **Each layer 77,865,984**"
 _ENDED = re.compile(r"(?P<words>[^\d()=≈|,.]*[^\W\d][^\d()=≈|,.]*?)\s+(?P<inside>\d{1,3}(?:[,.]\d{3})+)")
 _ITEM = re.compile(r"[-*+•#]|\d{1,2}[.)]\s")
+_SHARE = re.compile(r",\s*\d{1,3}(?:[.,]\d{1,2})?\s?%\s*$")  # "Embedding (38.7M, 31%)"
 MOST_OUTER = 20  # headings around a line, by their indentation
 MOST_TITLE = 8  # words of a heading with its number; a longer one is a sentence
 # What may stand with that number: "94.4M per layer", "39,383,808個"
@@ -224,7 +225,7 @@ class _Reader(Values):
         title = _TITLE.fullmatch(words) if words[-1:] in (")", "\uff09") else None
         if title is None and _ITEM.match(line.text):
             title = _ENDED.fullmatch(words)
-        pieces = self._tokens(title["inside"]) if title is not None else []
+        pieces = self._tokens(_SHARE.sub("", title["inside"])) if title is not None else []
         number = alone_in(pieces)
         if title is None or number is None or number.value < LEAST_LISTED or BOUND.search(title["inside"]):
             return

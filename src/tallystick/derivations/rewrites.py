@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tallystick.derivations.phrases import ABOUT, ARROWS, computes, is_count, is_function
+from tallystick.derivations.phrases import ABOUT, ARROWS, PLUS, computes, is_count, is_function
 from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.tokens import Token
 
-_PLUS = re.compile(r"\b(?:plus|más|mais|più|плюс)\b", re.IGNORECASE)
 _GOES_ON = re.compile(r"[.,;]\s*\*\s*\d")  # a product that begins with its sign
 _ENDS = (".", ",", ";")  # of a sentence, or of a part of one
 _SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
@@ -48,7 +47,7 @@ def without_about(pieces: Sequence[Token]) -> Sequence[Token]:
 
 
 def in_plain_order(pieces: Sequence[Token], text: str) -> Sequence[Token]:
-    """Return the tokens of a text with each product and sum whole, and with no ``~`` before a chain.
+    """Return the tokens of a text with products and sums whole, and with no ``~`` before a chain.
 
     Examples: "176M per layer. × 32 = 5.6B", "218M → × 32 = 6.98B", "= 6.97B plus 1.24B = 8.21B",
     "8 blocks: ~2.2M each = 17.6M".
@@ -57,7 +56,7 @@ def in_plain_order(pieces: Sequence[Token], text: str) -> Sequence[Token]:
         pieces = _with_results(pieces)
     if "→" in text:
         pieces = _without_arrows(pieces)
-    if _PLUS.search(text):
+    if any(piece.text.lower() in PLUS for piece in pieces):
         pieces = _with_plus(pieces)
     if "~" in text or "≈" in text:
         return _without_mark(pieces)
@@ -65,7 +64,7 @@ def in_plain_order(pieces: Sequence[Token], text: str) -> Sequence[Token]:
 
 
 def _without_arrows(pieces: Sequence[Token]) -> Sequence[Token]:
-    """Return tokens without arrows before a sign of multiplication, and with one as the equals sign.
+    """Return tokens without arrows before a sign of multiplication, or with one as equals sign.
 
     Examples: "218M → × 32 = 6.98B", "≈ 1.81 GB + embedding 1.24 GB → ~3.05 GB total".
     """
@@ -83,7 +82,7 @@ def _without_arrows(pieces: Sequence[Token]) -> Sequence[Token]:
 
 
 def _with_plus(pieces: Sequence[Token]) -> list[Token]:
-    """Return tokens with a plus sign for "plus" between two large numbers, the first with its unit."""
+    """Return tokens with a plus sign for "plus" between two large numbers."""
     found: list[Token] = []
     for place, piece in enumerate(pieces):
         behind = pieces[place + 1 : place + 3]
@@ -93,7 +92,7 @@ def _with_plus(pieces: Sequence[Token]) -> list[Token]:
         large = [one.number is not None and one.number.value >= LEAST_SUM for one in around] == [True, True]
         if found and found[-1].text == "+" and piece.text in "~≈":
             continue
-        adds = large and piece.kind == "word" and _PLUS.fullmatch(piece.text) is not None
+        adds = large and piece.text.lower() in PLUS
         found.append(piece._replace(kind="operator", text="+") if adds else piece)
     return found
 

@@ -51,7 +51,9 @@ _SUFFIX = re.compile(
     r"|\s?(?P<bytes>[KkMGTКМГТ][iи]?(?=[BБ])|[KkMG]i?(?=o))[BoБ](?!\w)|\s?(?P<percent>%)"
 )
 # 约等于110M: in scripts without blanks a number begins at its first digit
-_WORD = re.compile(r"(?:[^\W\d]\w{0,60}?)?[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=\d)|\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*")
+_WORD = re.compile(
+    r"(?:[^\W\d]\w{0,60}?)?[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=\d)|\\?[^\W\d]\w*(?:[.'’][^\W\d]\w*)*"
+)
 _HYPHENED = re.compile(r"(?:[-/][^\W_]\w*)+")
 _NO_NUMBER = re.compile(
     r"0[xX][0-9A-Fa-f]+(?![\d.,×*])"  # an address or a size in a log

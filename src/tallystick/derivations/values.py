@@ -11,7 +11,7 @@ from tallystick.derivations.chains import LETTER, Chains, numbers_end
 from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.markup import readable
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import ABOUT, computes, is_count, is_sure, is_unit, unit_of
+from tallystick.derivations.phrases import ABOUT, PLUS, computes, is_count, is_sure, is_unit, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
 from tallystick.derivations.shapes import meant_by, product_before, product_of, shape_before
 from tallystick.derivations.statements import BOUND, TOTAL, Row, Side, Statement
@@ -38,7 +38,7 @@ _SIZE = re.compile(
     r"|[A-Zd])(?=\s*(?:\(|$))"
 )
 _RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
-_PLUS = frozenset(["plus", "più", "más", "mais", "and", "und", "et", "плюс", "ещё", "加", "加上"])
+_PLUS = PLUS | {"and", "und", "et", "ещё", "加", "加上"}
 _FOR = re.compile(r"^\s*(?:for|per|für|pour|para|für|для|of)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{3}")
 _SUM_IN_LABEL = re.compile(r"\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*\+[^()+]*\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*$")

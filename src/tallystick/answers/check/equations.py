@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from tallystick.answers.check.chain.doubts import Doubts
-from tallystick.answers.check.chain.mistyped import is_mistyped, mistyped_aside
+from tallystick.answers.check.chain.mistyped import mistyped_aside
 from tallystick.answers.check.chain.readings import Sides
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, computes, longest
 from tallystick.answers.check.chain.variables import Variables
@@ -22,7 +22,7 @@ from tallystick.answers.check.claims import (
     kind_of,
 )
 from tallystick.answers.check.earlier.addends import Addends, Sum
-from tallystick.answers.check.earlier.branches import closed, depth_of
+from tallystick.answers.check.earlier.branches import Branches
 from tallystick.answers.check.earlier.implied import Implied, begins_line, is_only, is_partly_read
 from tallystick.answers.check.earlier.links import Links
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL
@@ -70,12 +70,12 @@ class Judge:
         self.so_far = Addends()
         self.claims = self.so_far.claims
         self.implied = Implied(derivation, self.so_far, quantities, constants)
+        self.branches = Branches(derivation, self.so_far, self.implied.lists, quantities)
         self.multiples = Multiples(derivation, self.so_far)
         self.references = References(derivation, self.so_far, self.variables)
         self.links = Links(self.readings, self.references)
         self.doubts = Doubts(self.readings, quantities, constants)
         self.equations: list[Equation] = []
-        self.depth = 0  # of the last statement
         self.judged: set[int] = set()  # lines of the equations
         self.unread = list(derivation.unread)
         self.refused: list[tuple[int, str]] = []
@@ -105,19 +105,15 @@ class Judge:
 
     def close(self, place: int) -> None:
         """Judge the numbers whose branches end before a statement by the sums of the branches."""
-        before, self.depth = self.depth, depth_of(self.derivation, place)
-        ended = closed(self.derivation, self.claims, place, self.depth) if self.depth < before else ()
-        for parent, places, drawn in ended:
+        for parent, found in self.branches.ended(place):
             statement, claim = self.derivation.statements[parent], self.so_far.at(parent)
-            sums = self.so_far.sum(places)
-            fits = sums.meets(claim.written)
-            known = claim.expression is not None or (self.quantities is not None and self.quantities.of(claim.stated))
-            if (drawn and fits) or (is_mistyped(claim, sums, judged=False) and not known):
-                self.so_far.place, self.so_far.kind = parent, claim.kind
-                if fits and self._is_judged(statement):
-                    self.so_far.use(*places)
-                else:
-                    self._sum_of(statement, claim, Sum(places, sums, fits))
+            self.so_far.place, self.so_far.kind = parent, claim.kind
+            if not claim.adds:  # a title, whose branches are added in its place
+                self._equation(statement, claim, Number(found.sums.exact), claim.side, found.fits, last=True)
+            elif found.fits and self._is_judged(statement):
+                self.so_far.use(*found.places)
+            else:
+                self._sum_of(statement, claim, found)
 
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
         asides = self.readings.asides(sides)

@@ -100,9 +100,7 @@ def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> st
     number = right.expression
     if one != other and (_counts_binary(number, one) or _counts_binary(left, other)):
         return BINARY_LETTER
-    if not isinstance(number, Number):
-        return ""
-    if right.unit not in MEASURED:
+    if not isinstance(number, Number) or right.unit not in MEASURED:
         return ""
     ratio = max(one, other) / min(one, other)
     if right.unit == "bytes" and isinstance(left, Operation) and abs(ratio / BILLION - 1) <= _LIKE:
@@ -113,10 +111,10 @@ def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> st
         return ""
     near = min(number.unit / number.value / 2, _NEAR_POWER)
     powers = (Fraction(1024, 1000) ** power for power in range(1, binary_powers(number) + 1))
-    if any(abs(ratio / power - 1) <= near for power in powers):
-        return BINARY_LETTER
     named = _named_power(number)  # "7 × 10^9 × 2 = 14 GiB"
-    return DECIMAL_LETTER if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near else ""
+    if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near:
+        return DECIMAL_LETTER
+    return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
 
 
 def _named_power(number: Number) -> int:

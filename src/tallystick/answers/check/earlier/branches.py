@@ -1,13 +1,17 @@
-"""Find the lines that break a number down: the branches drawn or indented below its line."""
+"""Judge a number by the lines that break it down: the branches drawn or indented below it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from tallystick.answers.check.chain.mistyped import is_mistyped
 from tallystick.answers.check.claims import Claim, is_whole
+from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import MOST_BETWEEN
+from tallystick.answers.check.earlier.lists import Lists, is_bytes
+from tallystick.answers.check.model.quantities import Quantities
+from tallystick.derivations.arithmetic import Value
 from tallystick.derivations.statements import Derivation
 
 MOST_BRANCHES = 40  # statements above that may be branches of one line
@@ -16,36 +20,68 @@ _DRAWN = re.compile(r"[\s│┃]*[└├╰┣┗]")
 _BEFORE = re.compile(r"[\s>│┃└├╰┣┗─━|*•-]*")  # what precedes the words of a line: the deeper, the longer
 
 
-class Branches(NamedTuple):
-    """A statement, the statements one level below it, and whether a tree is drawn."""
+class Branches:
+    """Judges the numbers that their own branches break down."""
 
-    parent: int
-    places: tuple[int, ...]
-    drawn: bool
+    def __init__(self, derivation: Derivation, so_far: Addends, lists: Lists, quantities: Quantities | None) -> None:
+        self.derivation = derivation
+        self.so_far = so_far
+        self.lists = lists
+        self.quantities = quantities
+        self.depth = 0  # of the last statement
 
+    def ended(self, place: int) -> Iterator[tuple[int, Sum]]:
+        """Yield each number whose branches end before a statement, and their sum, deepest first.
 
-def closed(derivation: Derivation, claims: Sequence[Claim | None], place: int, depth: int) -> Iterator[Branches]:
-    """Yield each statement whose branches end before `place`, the deepest first.
+        It is their sum, or that but for a digit, or less than they are.
 
-    Each branch and the statement above them must state one exact number, alone on its line.
+        Args:
+            place: index of a statement, or their number at the end of the text.
+        """
+        before, self.depth = self.depth, depth_of(self.derivation, place)
+        for parent, places in self._closed(place) if self.depth < before else ():
+            sums = self.so_far.sum(places)
+            fits = sums.meets(self.so_far.at(parent).written)
+            drawn = all(_DRAWN.match(self.derivation.lines[self.derivation.statements[one].line - 1]) for one in places)
+            exact = all(map(_is_exact, map(self.so_far.at, (parent, *places))))
+            wrong = self._is_mistyped(parent, sums) if exact else drawn and self._is_less(parent, places, sums)
+            if (drawn and fits) or wrong:
+                yield parent, Sum(places, sums, fits)
 
-    Args:
-        derivation: the statements of the text.
-        claims: the values of the statements before `place`.
-        place: index of a statement, or their number at the end of the text.
-        depth: the depth of that statement.
-    """
-    statements = derivation.statements
-    last = place - 1
-    if last < 1 or (place < len(statements) and statements[place].line == statements[last].line):
-        return
-    own = depth_of(derivation, last)
-    while own > depth and (found := _above(derivation, last, own)) is not None:
-        parent, places = found
-        if len(places) > 1 and all(_is_one_number(claims[one]) for one in (parent, *places)):
-            drawn = all(_DRAWN.match(derivation.lines[statements[one].line - 1]) for one in places)
-            yield Branches(parent, tuple(places), drawn)
-        last, own = parent, depth_of(derivation, parent)
+    def _is_mistyped(self, parent: int, sums: Value) -> bool:
+        claim = self.so_far.at(parent)
+        known = claim.expression is not None or (self.quantities is not None and self.quantities.of(claim.stated))
+        return is_mistyped(claim, sums, judged=False) and not known
+
+    def _is_less(self, parent: int, places: Sequence[int], sums: Value) -> bool:
+        """Return whether a number without a formula is less than its branches, which have one."""
+        computed = [self.so_far.at(place).expression is not None for place in (parent, *places)]
+        below = self.derivation.statements[places[0]].line == self.derivation.statements[parent].last + 1
+        less = below and self.so_far.at(parent).written.high < sums.low
+        counts = not is_bytes(self.derivation.statements[parent])
+        return not computed[0] and all(computed[1:]) and less and not self.lists.are_apart((parent, *places), counts)
+
+    def _closed(self, place: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield each statement whose branches end before `place`, and the branches.
+
+        Each of them states one number, alone on its line.
+        """
+        statements, claims = self.derivation.statements, self.so_far.claims
+        last = place - 1
+        if last < 1 or (place < len(statements) and statements[place].line == statements[last].line):
+            return
+        own = depth_of(self.derivation, last)
+        while own > self.depth and (found := _above(self.derivation, last, own)) is not None:
+            parent, places = found
+            added = all((claim := claims[one]) is not None and claim.right and claim.adds for one in places)
+            if len(places) > 1 and added and self._is_above(parent):
+                yield parent, tuple(places)
+            last, own = parent, depth_of(self.derivation, parent)
+
+    def _is_above(self, parent: int) -> bool:
+        """Return whether a statement may state the sum of its branches, even as their title."""
+        claim = self.so_far.claims[parent]
+        return claim is not None and claim.right and (claim.adds or self.derivation.statements[parent].titles)
 
 
 def _above(derivation: Derivation, last: int, own: int) -> tuple[int, list[int]] | None:
@@ -74,5 +110,5 @@ def depth_of(derivation: Derivation, place: int) -> int:
     return len(before[0]) if before is not None else 0
 
 
-def _is_one_number(claim: Claim | None) -> bool:
-    return claim is not None and claim.adds and claim.right and is_whole(claim.side) and not claim.rounded
+def _is_exact(claim: Claim) -> bool:
+    return is_whole(claim.side) and not claim.rounded

@@ -61,7 +61,7 @@ class Lists:
             return None
         counts = not is_bytes(statement)
         run = self.columns.products(statement, exact=True) if counts and not tags_of(statement.label) else ()
-        if any(self.so_far.at(place).written.low > claim.written.high for place in run) and not self._are_apart(
+        if any(self.so_far.at(place).written.low > claim.written.high for place in run) and not self.are_apart(
             run, counts
         ):
             return Sum(tuple(run), self.so_far.sum(run), fits=False)
@@ -69,7 +69,7 @@ class Lists:
         lines = [self.derivation.statements[place] for place in items]
         sums = self.so_far.sum(items)
         less = sums.low > claim.written.high * (1 if counts else BINARY[-1])
-        apart = self._are_apart(items, counts)
+        apart = self.are_apart(items, counts)
         tied = counts and any(TIED.search(line.plain) for line in (*lines, statement))
         return (
             Sum(tuple(items), sums, fits=False)
@@ -91,7 +91,7 @@ class Lists:
         if not places or not self.columns.is_closed(statement, places):
             return None
         tied = any(TIED.search(line.plain) for line in (*lines, statement))
-        if tied or self._are_apart(places, counts=not is_bytes(statement)):
+        if tied or self.are_apart(places, counts=not is_bytes(statement)):
             return None
         sums = self.so_far.sum(places)
         ways = (sums.exact, sum((self.so_far.at(place).true for place in places), Fraction(0)))
@@ -101,7 +101,7 @@ class Lists:
         wrong = (less or typed) and not self.allowances.leaves_out(places, claim)
         return Sum(tuple(places), sums, fits=False) if wrong else None
 
-    def _are_apart(self, places: Sequence[int], counts: bool) -> bool:
+    def are_apart(self, places: Sequence[int], counts: bool) -> bool:
         """Return whether some statements may not be addends of a total.
 
         They are of one layer, one thing in two ways, bytes among parameters, or the reverse.
