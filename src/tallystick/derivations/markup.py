@@ -45,6 +45,9 @@ _OF_PRODUCT = re.compile(
 )
 _QUOTIENT = re.compile(r"[=:(]\s*(\d{1,9})\s?//\s?(\d{1,9})\s?$")  # of Python: "head_dim = 768 // 12"
 
+_GROUPED = re.compile(r"(?<![\d,\uff0c])\d{1,3}(?:\uff0c\d{3})+(?![\d,\uff0c])")  # "23\uff0c835\uff0c648"
+_DASHES = re.compile(r"(?<=\w)-{4,}(?=\w)")  # "vocab_size----50257 × 768"
+
 # "12 times 7,087,872", "176M per layer. Times 32 layers": words for the sign
 _TIMES = re.compile(
     r"(?<=[\dKMB)])\s*(?:times|multiplied by|mal|fois|multiplié par|(?:multiplicad[oa] )?por|vezes|умножить на|умноженное на"
@@ -151,8 +154,7 @@ def plain(line: str) -> str:
         line = html.unescape(line)
     if "<" in line:
         line = _without_tags(line)
-    if " , " in line:
-        line = _APART.sub(",", line)
+    line = _separated(line)
     if may_repeat(line):
         line = once(line)
     if "://" in line:
@@ -183,6 +185,15 @@ def _with_units(line: str) -> str:
     if "$" in line or "," in line:
         line = _SCALED_OUTSIDE.sub("", line)
     return _PERCENT_FIRST.sub(r"\1\2%", line) if "%" in line else line
+
+
+def _separated(line: str) -> str:
+    """Return a line with plain commas in its numbers, and with a colon for a row of dashes."""
+    if " , " in line:
+        line = _APART.sub(",", line)
+    if "\uff0c" in line:
+        line = _GROUPED.sub(lambda digits: digits[0].replace("\uff0c", ","), line)
+    return _DASHES.sub(": ", line) if "----" in line else line
 
 
 def _divides(line: str) -> bool:

@@ -2,7 +2,7 @@
 
 >>> dict(shown_sizes("C * 4C = 768 * 3072 ≈ 2.36M"))
 {'C': 768}
->>> dict(shown_sizes("4 * d_model^2 = 4 * 768^2"))
+>>> dict(shown_sizes("4 * d_model * d_model = 4 * 768^2"))
 {'d_model': 768}
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 
 _POWER = r"(?:\^\(?\d\)?)?"
 _FACTOR = rf"(?:\d{{0,2}}[A-Za-z](?:\w{{0,20}})|\d{{1,4}}){_POWER}"
@@ -28,7 +29,7 @@ def shown_sizes(text: str) -> Iterator[tuple[str, int]]:
         text: one line without markup. Products whose factors contradict each other show nothing.
     """
     for match in _SHOWN.finditer(text) if "*" in text else ():
-        names, numbers = (_TIMES.split(side) for side in match.groups())
+        names, numbers = (_powers(_TIMES.split(side)) for side in match.groups())
         found: dict[str, int] = {}
         for one, number in zip(names, numbers, strict=False) if len(names) == len(numbers) else ():
             (name, power), (digits, same) = _parts(one), _parts(number)
@@ -39,6 +40,12 @@ def shown_sizes(text: str) -> Iterator[tuple[str, int]]:
                 break
         else:
             yield from found.items()
+
+
+def _powers(factors: list[str]) -> list[str]:
+    """Return factors with those that repeat as a power: "4 * d * d" of "4 * 768^2"."""
+    found = [(factor, len(list(same))) for factor, same in groupby(factors)]
+    return [factor if times == 1 else f"{factor}^{times}" for factor, times in found]
 
 
 def _parts(factor: str) -> tuple[str, str]:

@@ -63,7 +63,7 @@ class Variables:
             origin = self.origin.get(first.name)
             claim = None if origin is None else claims[origin]
             value = found[1].expression
-            anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other_size(value, claim.stated)
+            anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other(value, claim)
             config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
             if not ((origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew):
                 if origin is None and config and first.name in self.set_again:
@@ -133,14 +133,19 @@ def _set_again(statements: Sequence[Statement]) -> frozenset[str]:
     return frozenset(name for name, values in found.items() if len(values) > 1)
 
 
-def _is_other_size(value: Expression, before: Fraction) -> bool:
-    """Return whether a number is a size unlike the one before: "d_ff = 11008" of the next model.
+def _is_other(value: Expression, before: Claim) -> bool:
+    """Return whether a number is not meant as the one before: "d_ff = 11008" of the next model.
 
-    A count may be another one too: "total ≈ 9.93 M" of the next model.
+    A count may be another one too, "total ≈ 9.93 M" of the next model, or have more digits.
     """
     if not isinstance(value, Number):
         return False
+    away = abs(value.value - before.stated)
     if value.value >= LEAST_FAR:
-        return abs(value.value - before) * UNLIKE > before and not is_typed_for(value, before)
-    mistyped = value.value != before and is_one_slip(str(value.value), str(before))
-    return abs(value.value - before) * UNLIKE > before or (value.value != before and not mistyped)
+        precise = (
+            value.unit < before.written.high - before.written.low
+            and 2 * away <= before.written.high - before.written.low
+        )
+        return precise or (away * UNLIKE > before.stated and not is_typed_for(value, before.stated))
+    mistyped = away and is_one_slip(str(value.value), str(before.stated))
+    return away * UNLIKE > before.stated or (away > 0 and not mistyped)
