@@ -151,6 +151,9 @@ class Columns:
             one, claim = lines[place], self.so_far.claims[place]
             if claim is not None and claim.defines:
                 continue  # a size that the product shows
+            if claim is not None and claim.users and one.last == line - 1:
+                line = one.line
+                continue  # another line of the block goes on from it
             if one.heading != statement.heading or one.last != line - 1 or place not in free:
                 break
             before, margin = margin, margin_of(self.derivation.lines[one.line - 1])
@@ -181,13 +184,14 @@ class Columns:
         return found if len(found) > 1 else []
 
     def is_closed(self, statement: Statement, block: Sequence[int]) -> bool:
-        """Return whether no line above a block can be one more addend of its total."""
+        """Return whether a block is all that its total can add: nothing above it belongs to it."""
         if _MORE.search(statement.plain):
             return False
         lines = self.derivation.lines
         first = self.derivation.statements[block[0]].line
-        above = lines[first - 2] if first > 1 else ""
-        return not HUNDREDS.search(above) or margin_of(above) < margin_of(lines[first - 1])
+        above = lines[first - 2].rstrip(" *_") if first > 1 else ""
+        begins = not above.strip() or above.endswith((":", "\uff1a")) or SECTION.match(above) is not None
+        return begins or DRAWN.fullmatch(above) is not None or margin_of(above) < margin_of(lines[first - 1])
 
     def _are_nested(self, places: Sequence[int]) -> bool:
         """Return whether one of some statements stands under another statement, or next to one."""

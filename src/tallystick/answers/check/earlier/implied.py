@@ -14,7 +14,7 @@ from tallystick.answers.check.claims import Claim, is_total, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
-from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR_SUM, Lists
+from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, Lists
 from tallystick.answers.check.earlier.repeated import Repeated
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
@@ -34,7 +34,6 @@ LEAST_ADDENDS = 3
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
 MOST_SPREAD = Fraction(1, 50)  # of a rounded total that takes one layer several times
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
-NEAR = 2  # a total off by more than this factor is not meant as that sum
 _NAMED_SUM = re.compile(r"[=≈][^=≈\d]*[^\W\d][^=≈\d+]*\+[^=≈\d]*[=≈]")
 _LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
 

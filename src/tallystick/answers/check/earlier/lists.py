@@ -20,6 +20,8 @@ from tallystick.derivations.statements import TOTAL, Derivation, Statement, name
 NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an addend
 LEAST_TOTAL = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
+MOST_MORE = Fraction(5, 4)  # of a block: what its lines may leave out
+NEAR = 2  # a total off by more than this factor is not meant as that sum
 SHORT = 2  # digits of a total that is a block's with one mistyped
 _RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
 
@@ -78,7 +80,7 @@ class Lists:
         )
 
     def block(self, statement: Statement, claim: Claim) -> Sum | None:
-        """Return the block that a total ends, if the total is less than it, or has a digit wrong.
+        """Return the block that a total ends, if it is less, or much more, or has a digit wrong.
 
         Each addend has a formula. The total goes on from their numbers as written, or before they
         were rounded.
@@ -98,7 +100,8 @@ class Lists:
         less = claim.stated + number.unit <= min(ways)
         far = all(abs(way - claim.stated) > LEAST_OFF * claim.stated for way in ways)
         typed = far and any(is_typed_for(number, way, least=SHORT) for way in ways)
-        wrong = (less or typed) and not self.allowances.leaves_out(places, claim)
+        more = MOST_MORE * max(ways) < claim.stated < NEAR * max(ways)
+        wrong = (less or typed or more) and not self.allowances.leaves_out(places, claim)
         return Sum(tuple(places), sums, fits=False) if wrong else None
 
     def are_apart(self, places: Sequence[int], counts: bool) -> bool:
