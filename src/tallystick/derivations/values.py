@@ -283,6 +283,8 @@ class Values(Chains):
         pieces = self._tokens(cell.lstrip("≈~ "))
         if any(piece.kind == "operator" for piece in pieces) and not is_sure(pieces, 0, len(pieces), self.known):
             return None  # "1 x A100 80GB"
+        if len(pieces) > 1 and pieces[0].text.endswith("%"):
+            return None  # "33% more than the encoder"
         if len(pieces) > 2 and pieces[1].kind == "open" and pieces[-1].kind == "close" and alone_in(pieces):
             return pieces[0].number  # "126,700,032 (~126.70M)"
         found = prefix(pieces, self.known)

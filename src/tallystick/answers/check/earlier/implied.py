@@ -74,6 +74,8 @@ class Implied:
         sums_up = judged or names_sum(statement.label)
         if sums_up and not above and is_whole(claim.side):
             above = self.so_far.summed_with_size(claim.stated)
+        if judged and (lacking := self.lists.lacking(statement, claim, above)) is not None:
+            return lacking
         fits = bool(above)
         above = above or ([] if claim.kind else self._meant(statement, judged=judged))
         sums = self.so_far.sum(above)

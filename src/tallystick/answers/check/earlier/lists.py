@@ -22,6 +22,8 @@ LEAST_TOTAL = 10_000  # a smaller number may be the sum of two sizes by chance: 
 MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
 MOST_MORE = Fraction(5, 4)  # of a block: what its lines may leave out
 NEAR = 2  # a total off by more than this factor is not meant as that sum
+EMBEDDINGS = frozenset({"token", "position"})
+_PARTIAL = re.compile(r"\b(?:non|excl\w*|without|w/o|only|not|ohne|sans|sin|sem|без)\b|[不除]", re.IGNORECASE)
 SHORT = 2  # digits of a total that is a block's with one mistyped
 _RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
 
@@ -103,6 +105,28 @@ class Lists:
         more = MOST_MORE * max(ways) < claim.stated < NEAR * max(ways)
         wrong = (less or typed or more) and not self.allowances.leaves_out(places, claim)
         return Sum(tuple(places), sums, fits=False) if wrong else None
+
+    def lacking(self, statement: Statement, claim: Claim, added: Sequence[int]) -> Sum | None:
+        """Return the rows of a table if its total leaves out an embedding among them, else None.
+
+        Args:
+            statement: the statement of the total.
+            claim: its number.
+            added: the last rows, whose sum it is.
+        """
+        if "|" not in statement.plain or statement.column or tags_of(statement.label) - {"all"} or not added:
+            return None
+        rows = [place for place in self.so_far.free()[::-1] if self.allowances.are_listed([place])]
+        rows = [place for place in rows if "|" in self.derivation.statements[place].plain]
+        left = [place for place in rows if place < added[0]]
+        lines = [self.derivation.statements[place] for place in left]
+        embeds = [place for place, line in zip(left, lines, strict=True) if tags_of(line.label) & EMBEDDINGS]
+        large = self.so_far.sum(embeds).low > LEAST_OFF * claim.stated
+        partial = any(TIED.search(line.plain) or _PARTIAL.search(line.plain) for line in (*lines, statement))
+        sums = self.so_far.sum(rows)
+        if not large or partial or sums.meets(claim.written) or self.are_apart(rows, counts=not is_bytes(statement)):
+            return None
+        return Sum(tuple(rows), sums, fits=False)
 
     def are_apart(self, places: Sequence[int], counts: bool) -> bool:
         """Return whether some statements may not be addends of a total.
