@@ -25,7 +25,7 @@ _BOXED = re.compile(r"\s*[│┃║]([^│┃║├└]*)[│┃║]\s*$")  # a 
 _SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(?:\d ){1,9}\d(?=\s?[×*^≈]|\s?\")|(?<=[×≈])(?:\d ){1,9}\d(?![\d.,])")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _CELL = re.compile(r"</t[dh]>\s*(?=<t[dh]\b)", re.IGNORECASE)  # between two cells of a table in HTML
-_RAW = re.compile(r"\{\s*(?:String\.raw)?`([^`{}]*(?:\{[^`{}]*\}[^`{}]*)*)`\s*\}")  # JSX: {String.raw`2 \times 3`}
+_RAW = re.compile(r"\{\s*(?:String\.raw)?`([^`]*)`\s*\}")  # JSX: {String.raw`2 \times 3`}
 _QUOTED = re.compile(r"""\{\s*(["'])([^"'{}]{0,80})\1\s*\}""")  # JSX: {" "}
 _SPACES = re.compile(r"\s{3,}")  # two blanks still separate columns
 _LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|/{2,3}!?\s+|/\*+\s+|\\item\b)*")

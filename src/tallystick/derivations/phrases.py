@@ -35,7 +35,7 @@ _MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|�
 _COUNTERS = frozenset(["个", "個", "块", "塊", "张", "張", "组", "組", "枚", "개"])
 _COUNTED = {
     "bytes": re.compile(
-        r"(?<![^\W\d_])(?:[KMGT]i?B|(?-i:[KkMG]i?o)|bytes?|octets?|байт\w*|[КМГТ]и?Б)(?![^\W_])|字节|バイト|바이트",
+        r"(?<![^\W\d_])(?:[KMGT]i?B|(?-i:[KkMG]i?o)|bytes?|octets?|байт\w*|ba[jy]t\w*|[КМГТ]и?Б)(?![^\W_])|字节|バイト|바이트",
         re.IGNORECASE,
     ),
     "seconds": re.compile(r"(?<![^\W\d_])(?:[mnuµ]?s|sec|секунд\w*|мс)(?![^\W_])|毫?秒|초", re.IGNORECASE),
@@ -358,19 +358,20 @@ def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:
 
 
 def unit_of(pieces: Sequence[Token]) -> str:
-    """Return what the last number of an expression counts, according to the words after it.
+    """Return what an expression counts, according to the words after its last number.
 
-    The result is "parameters", "bytes", "seconds", "operations", "multiplications" or "".
+    The result is "parameters", "bytes", "seconds", "operations", "multiplications" or "". If a
+    product ends in a count, it has the unit of the number before: "1.27 MB × 30".
     """
-    if pieces and pieces[-1].text[-1:].isdigit() and all(piece.kind != "open" for piece in pieces):
-        return ""
     depths = accumulate((piece.kind == "open") - (piece.kind == "close") for piece in pieces)
     numbers = [(depth > 0, place) for place, depth in enumerate(depths) if pieces[place].number is not None]
-    if not numbers:
-        return ""
     # In "3.5 GB (a quarter: 1/4)" the parentheses only comment.
-    last = max(place for inside, place in numbers if inside == min(numbers)[0])
-    text = " ".join(
-        [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
-    )
-    return next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
+    outer = [place for inside, place in numbers if inside == min(numbers)[0]]
+    for last in reversed(outer):
+        words = [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
+        text = " ".join(words)
+        unit = next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
+        bare = is_count(pieces[last].number) and not any(piece.kind == "word" for piece in pieces[last + 1 : last + 2])
+        if unit or not (bare and last and pieces[last - 1].text == "*"):
+            return unit
+    return ""

@@ -101,6 +101,8 @@ _WITH = re.compile(
     r"(?:\+|&|\b(?:with|and|incl\w*|plus|mit|avec|con|y|e|et|und)\b|含|和|及|と)\s*(?:the |its )?bias\w*", re.I
 )
 TIED = re.compile(r"(?<![^\W_])(?:un)?tied|tying|share[sd]?(?![^\W_])|共享|共有|绑定|공유", re.IGNORECASE)
+# Of a total or a row that leaves something out.
+PARTIAL = re.compile(r"\b(?:non|excl\w*|without|w/o|only|not|ohne|sans|sin|sem|без)\b|[不除]", re.IGNORECASE)
 _TIED = re.compile(r"\b(?:tied|shared) (?:with|to)\b[^),;]*", re.IGNORECASE)  # names the other tensor
 # Boundaries of Latin words without a blank: 每个GPT2MLP, TransformerBlock.
 _SEAM = re.compile(

@@ -23,7 +23,10 @@ class Links:
     def pair(self, left: Side, right: Side, asides: bool) -> tuple[Side, Side, bool]:
         """Return two neighbouring sides as they are compared, and whether they agree."""
         if not self._agree(left, right, asides):
-            return left, self.readings.meant_by(left, right, asides=asides), False
+            converts = right.unit == "bytes" and left.unit != "bytes"  # "576 × 576 = 1.27 MB × 30 = 38 MB"
+            begun = first_factor(right.expression) if converts else right.expression
+            meant = right._replace(expression=begun) if isinstance(begun, Number) else right
+            return left, self.readings.meant_by(left, meant, asides=asides), False
         return left, self._begun(left, right, asides), True
 
     def _begun(self, left: Side, right: Side, asides: bool) -> Side:

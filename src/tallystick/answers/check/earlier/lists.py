@@ -13,7 +13,7 @@ from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import Columns
 from tallystick.answers.check.earlier.multiples import has_multiples
-from tallystick.answers.check.labels import TIED, tags_of
+from tallystick.answers.check.labels import PARTIAL, TIED, tags_of
 from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.statements import TOTAL, Derivation, Statement, names_sum
 
@@ -23,7 +23,6 @@ MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may 
 MOST_MORE = Fraction(5, 4)  # of a block: what its lines may leave out
 NEAR = 2  # a total off by more than this factor is not meant as that sum
 EMBEDDINGS = frozenset({"token", "position"})
-_PARTIAL = re.compile(r"\b(?:non|excl\w*|without|w/o|only|not|ohne|sans|sin|sem|без)\b|[不除]", re.IGNORECASE)
 SHORT = 2  # digits of a total that is a block's with one mistyped
 _RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
 
@@ -122,7 +121,7 @@ class Lists:
         lines = [self.derivation.statements[place] for place in left]
         embeds = [place for place, line in zip(left, lines, strict=True) if tags_of(line.label) & EMBEDDINGS]
         large = self.so_far.sum(embeds).low > LEAST_OFF * claim.stated
-        partial = any(TIED.search(line.plain) or _PARTIAL.search(line.plain) for line in (*lines, statement))
+        partial = any(TIED.search(line.plain) or PARTIAL.search(line.plain) for line in (*lines, statement))
         sums = self.so_far.sum(rows)
         if not large or partial or sums.meets(claim.written) or self.are_apart(rows, counts=not is_bytes(statement)):
             return None
