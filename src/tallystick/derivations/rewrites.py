@@ -9,6 +9,7 @@ from tallystick.derivations.phrases import ABOUT, ARROWS, PLUS, computes, is_cou
 from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.tokens import Token
 
+_PLUS = re.compile(rf"\b(?:{'|'.join(sorted(PLUS))})\b", re.IGNORECASE)
 _GOES_ON = re.compile(r"[.,;]\s*\*\s*\d")  # a product that begins with its sign
 _ENDS = (".", ",", ";")  # of a sentence, or of a part of one
 _SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
@@ -56,7 +57,7 @@ def in_plain_order(pieces: Sequence[Token], text: str) -> Sequence[Token]:
         pieces = _with_results(pieces)
     if "→" in text:
         pieces = _without_arrows(pieces)
-    if any(piece.text.lower() in PLUS for piece in pieces):
+    if _PLUS.search(text):
         pieces = _with_plus(pieces)
     if "~" in text or "≈" in text:
         return _without_mark(pieces)

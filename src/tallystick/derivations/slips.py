@@ -11,7 +11,9 @@ def is_one_slip(written: str, meant: str) -> bool:
     """Return whether two numbers differ in one digit, or in the order of two neighbouring ones."""
     if len(written) != len(meant) or written == meant:
         return False
-    off = [place for place, (one, other) in enumerate(zip(written, meant, strict=True)) if one != other]
-    first, last = off[0], off[-1]
-    swapped = len(off) == 2 and last == first + 1 and written[first : last + 1] == meant[first : last + 1][::-1]
-    return len(off) == 1 or swapped
+    first = 0
+    while written[first] == meant[first]:  # much faster than comparing all digits
+        first += 1
+    changed = written[first + 1 :] == meant[first + 1 :]
+    pair, behind = slice(first, first + 2), slice(first + 2, None)
+    return changed or (written[pair] == meant[pair][::-1] and written[behind] == meant[behind])
