@@ -18,9 +18,9 @@ from tallystick.derivations.arithmetic import Name, Number
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
 from tallystick.derivations.markup import readable
 from tallystick.derivations.phrases import computes, unit_of
-from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
+from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below
 from tallystick.derivations.shown_sizes import shown_sizes
-from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Derivation, Side, Statement, Unread
+from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Derivation, Side, Statement, Unread, names_sum
 from tallystick.derivations.tokens import Token, writes_dots
 from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, Values, alone_in, said_in
 from tallystick.errors import BadInput, shown
@@ -165,8 +165,11 @@ class _Reader(Values):
             return
         self.outline.enter(line)
         item = _ITEM.match(line.text) is not None
-        while self.outer and line.margin + (not item) < self.outer[-1][0]:
-            self.heading = self.outer.pop()[1]  # of the lines around those that end
+        if self.outer and self.outer[-1].opens:
+            within = line.margin if line.margin > self.outer[-1].margin + 1 else -1
+            self.outer[-1] = self.outer[-1]._replace(opens=False, within=within)
+        while self.outer and _is_outside(line, self.outer[-1], item=item):
+            self.heading = self.outer.pop().before
         self._line(line)
         if len(self.statements) == before:
             self._title(line)
@@ -174,8 +177,8 @@ class _Reader(Values):
         sets = heading and all(map(_sets_size, self.statements[before:]))  # "### GPT-S (d=768, L=12)"
         if sets or len(self.statements) == before or self.statements[-1].titles:
             if heading or line.plain.rstrip(_QUOTED).endswith((":", "\uff1a")):
-                least = line.margin + item  # the next item is not below this one
-                self.outer = [] if heading else [*self.outer[-MOST_OUTER:], (least, self.heading)]
+                below = Below(self.heading, line.margin, line.margin + item)
+                self.outer = [] if heading else [*self.outer[-MOST_OUTER:], below]
                 self.heading = line.plain.strip(" #*:\uff1a")[:MOST_SHOWN]
                 self.section = self.heading if heading else self.section
             if _ARITHMETIC.search(line.plain):
@@ -289,6 +292,15 @@ class _Reader(Values):
                 side = Side(piece.number)
                 text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
                 self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
+
+
+def _is_outside(line: Line, below: Below, *, item: bool) -> bool:
+    """Return whether a line is not below a heading: it is indented less than the lines that are.
+
+    The heading's own total may be indented like the heading.
+    """
+    ends = line.margin <= below.margin < below.within and not names_sum(line.plain)
+    return ends or line.margin + (not item) < below.least
 
 
 def _sets_size(statement: Statement) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
@@ -16,6 +17,16 @@ LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
 MOST_SHOWN = 300  # characters of a statement's text
 
 
+class Below(NamedTuple):
+    """Where the lines below a heading end, such as "Each layer:"."""
+
+    before: str  # the heading around it
+    margin: int  # its indentation
+    least: int  # indentation of a line below it; that of the heading if it is an item, plus one
+    within: int = -1  # indentation of the first line below it if that is deeper
+    opens: bool = True  # whether no line is below it yet
+
+
 class Reading:
     """State of a reading: the statements found, and the names defined so far."""
 
@@ -25,7 +36,7 @@ class Reading:
         self.shown: set[str] = set()  # names whose sizes only an equation shows
         self.heading = self.section = ""
         self.outline = Outline()
-        self.outer: list[tuple[int, str]] = []  # least indentation below a heading, and the one before it
+        self.outer: list[Below] = []  # where the lines below each heading end
         self.how: int | None = None  # index of the current table's column of products
         self.head: tuple[str, ...] = ()  # words above the columns of the current table
         self.statements: list[Statement] = []

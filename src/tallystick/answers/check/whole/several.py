@@ -38,10 +38,10 @@ def in_columns(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
 
 def grand_total(judge: Judge, places: Sequence[int], several: Sequence[int]) -> int | None:
     """Return the total that adds several others, as of the towers of a model, or None."""
-    parts = {judge.so_far.at(place).stated for place in several}
     for place in reversed(places):
         added = {one.stated for one in judge.claims if one is not None and place in one.users}
-        if parts <= added:
+        parts = {judge.so_far.at(part).stated for part in several if part != place}
+        if len(parts) >= LEAST_PARTS and parts <= added:
             return place
     return None
 

@@ -103,6 +103,8 @@ def _stated_whole(judge: Judge) -> Whole:
         return Whole(next((place for place in ways if place is not None), None))
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
+        if any(adds(found[place]) for place in named):
+            named = [place for place in named if adds(found[place]) or not _is_given(judge, place)]
         named = [place for place in named if "block" not in about_of(statements[place])] or named  # "Total 4 layers"
         if not named:  # a sum without a name is the whole if nothing is counted after it
             last = _last_computed(judge)
