@@ -52,7 +52,9 @@ def test_two_swapped_digits_of_a_rounded_total(total, should_be):
     assert slips(text) == ([] if should_be is None else [(3, should_be)])
 
 
-@pytest.mark.parametrize(("total", "should_be"), [("33,920", None), ("43,920", 33_920), ("45,000", 33_920), ("95,000", None)])
+@pytest.mark.parametrize(
+    ("total", "should_be"), [("33,920", None), ("43,920", 33_920), ("45,000", 33_920), ("95,000", None)]
+)
 def test_a_short_exact_total_with_a_digit_wrong(total, should_be):
     text = f"Before: 3×3×128×256 = 294,912\n\nDepth: 3×3×128×1 = 1,152\nPoint: 1×1×128×256 = 32,768\nTotal: {total}\n"
     assert slips(text) == ([] if should_be is None else [(5, should_be)])

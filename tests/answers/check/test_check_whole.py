@@ -290,6 +290,31 @@ TOTALS = {
         "Total Parameters = 102,400 + 150,994,944 = 151,097,344\n",
         None, 8, 151_097_344,
     ),
+    "a whole below a heading that its layers have ended": (
+        "Words: 300 × 512 = 153,600\nPer layer:\n    attention: 4 × 512² = 1,048,576\n    MLP: 8 × 512² = 2,097,152\n"
+        "    Total per layer: ~3.15M\n6 layers: 6 × 3.15M = 18.9M\nTop: 512 × 30000 = 15.36M\n\nTotal: ~45M parameters\n",
+        None, 9, 45_000_000,
+    ),
+    "a total of towers that are restated": (
+        "# One\n\nWords: 257152 × 2048 = 526.6M\nLayers: 18 × 84.4M = 1.52B\n\nTotal one: 2.05B\n\n"
+        "# Two\n\nWords: 257152 × 1024 = 263.3M\nLayers: 18 × 12.5M = 225M\n\nTotal two: 488M\n\n"
+        "# All\n\nOne: 2.05B\nTwo: 488M\nTower: 400M\n\nTotal model: 2.94B\n",
+        None, 21, 2_940_000_000,
+    ),
+    "a total that is derived, below others": (
+        "About 267M total, of which 72M active in total.\n\nLayers: 12 × 17.5M = 210M\nWords: 50000 × 1152 = 57.6M\nTotal: 267.6M\n\n"
+        "Active:\n- Layers: 12 × 2.6M = 31.2M\n- Words: 57.6M\n",
+        None, 5, 267_600_000,
+    ),
+    "parameters and their bytes": (
+        "Words: 19,000 × 1024 = 19,456,000 params = 38.9 MB\nGrand total: 19,456,000 params = 38.91 MB BF16\n",
+        None, 2, 19_456_000,
+    ),
+    "a sum of attention, of which a bias has the size of a norm": (
+        "Words: 30522 × 768 = 23440896\n\nQKV: (768 × 64 + 64) × 3 × 12 = 1771776\nOutput: 64 × 12 × 768 + 768 = 590592\n"
+        "Total: 1771776 + 590592 = 2362368\n\nFFN: (768 × 3072 + 3072) + (3072 × 768 + 768) = 4722432\n",
+        "bert-base-uncased", None, None,
+    ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 

@@ -1,0 +1,62 @@
+"""A total and the block that it ends: the lines right above it, and no others."""
+
+import pytest
+
+import tallystick
+
+MLP = "FFN:\n  gate: 4096 × 11008 = 45.1M\n  up:   4096 × 11008 = 45.1M\n  down: 11008 × 4096 = 45.1M\n  {}\n"
+EXACT = "FFN:\n  up: 1000 × 4000 = 4,000,000\n  down: 4000 × 1000 = 4,000,000\n  {}\n"
+MODEL = "```\nWords: 32000 × 1024 = 32.8M\nEach layer: 4 × 1024² = 4.2M\n12 layers: 12 × 4.2M = 50.4M\nMLP: 12 × 8 × 1024² = 100.7M\n{}\n```\n"
+TABLE = (
+    "| Part | Parameters |\n|---|---|\n| Token embedding | 8,000 × 256 = 2,048,000 |\n| Per block | 786,432 = 12 × 256² |\n"
+    "| All 6 blocks | 6 × 786,432 = 4,718,592 |\n| Norms | 2 × 1000 = 2,000 |\n{}\n"
+)
+TREE = "Embedding ({}, 31%)\n├─ words: 50,257 × 768 = 38.60M\n└─ positions: 1,024 × 768 = 0.79M\n\nLayers: 12 × 7.1M = 85.2M\n"
+
+
+def slips(text):
+    return [one.should_be for one in tallystick.check(text).equations if not one.correct]
+
+
+@pytest.mark.parametrize(
+    ("text", "total", "should_be"),
+    [
+        (MLP, "소계: 135.3M", None),
+        (MLP, "소계: 335.3M", 135_300_000),
+        (MLP, "Subtotal: 125.1M", 135_300_000),
+        (MLP, "Subtotal: 435.9M", None),  # two digits: it may be more than the block
+        (EXACT, "Total FFN: ~8M", None),
+        (EXACT, "Total FFN: ~9M", None),  # there may be biases
+        (EXACT, "Total FFN: 11,000,000", 8_000_000),
+        (MODEL, "Total: ~184M parameters", None),
+        (MODEL, "Total: ~220M parameters", None),
+        (MODEL, "Total: ~285M parameters", 183_900_000),
+        (MODEL, "Total: ~7B parameters", None),  # of a larger model, perhaps
+        (TABLE, "| **Total** | **~6.8M** |", None),
+        (TABLE, "| **Total** | **~4.7M** |", 6_768_592),
+        (TABLE, "| **Total without embeddings** | **~4.7M** |", None),
+        (TREE, "39.4M", None),
+        (TREE, "38.7M", 39_390_000),
+        (TREE, "49.7M", None),  # it may have a third branch
+    ],
+)
+def test_a_total_and_its_block(text, total, should_be):
+    assert slips(f"Sizes: 2 × 3 = 6\n\n{text.format(total)}") == ([] if should_be is None else [should_be])
+
+
+@pytest.mark.parametrize(("above", "wrong"), [("MLP:", True), ("Gate: 30M", False)])
+def test_a_block_is_closed(above, wrong):
+    """A total may also add the line above the block, if that has a number and is indented alike."""
+    text = f"{above}\nup: 4096 × 11008 = 45.1M\ndown: 11008 × 4096 = 45.1M\nTotal MLP: 150.7M\n"
+    assert slips(f"Sizes: 2 × 3 = 6\n\n{text}") == ([90_200_000] if wrong else [])
+
+
+def test_the_embedding_of_a_table_may_be_tied():
+    assert (
+        slips(TABLE.replace("Token embedding", "Token embedding (tied, not counted)").format("| Total | ~4.7M |")) == []
+    )
+
+
+def test_a_total_between_two_trees_ends_the_first_one():
+    text = "├── A: 7 × 1000 = 7K\n└── B: 93 × 1000 = 93K\n\nTower total: ~100K\n\n├── C: 4 × 1000 × 40 = 160K\n└── D: 313 × 1000 = 313K\n\nRest: 473K\n"
+    assert slips(f"Sizes: 2 × 3 = 6\n\n{text}") == []

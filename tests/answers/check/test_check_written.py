@@ -1,0 +1,72 @@
+"""Ways of writing a product or a sum: each is right as it stands, and its slip is found."""
+
+import pytest
+
+import tallystick
+
+ASTERISKS = "input embedding 768 ∗ ( 30522 + 512 + 2 ) 768*(30522+512+2) 768(30522+512+2) {0} {0} {0}"
+# Name: the line, its number, another number, and what that should be.
+WRITTEN = {
+    "a formula that ends in a variable": ("dense: I × H + H = 3072 × 768 + 768 = {}", "2,360,064", "2,359,296", 2_360_064),
+    "a count of each": ("8 blocks: ~2.2M each = {}", "17.6M", "19.6M", 17_600_000),
+    "a rate per layer": ("Low: 4 layers × 20M/layer = {}", "80M", "30M", 80_000_000),
+    "a vocabulary": ("Embeddings: 32K vocab × 1536 dim = {}", "49.2M", "47M", 49_152_000),
+    "three factors in a label": ("| Scales (12 × 640 × 2) | {} | 0.03MB |", "15K", "17K", 15_360),
+    "a product that ends a label": ("| LayerNorm 2： $2 \\times 768$ | {} |", "1,536", "1,516", 1_536),
+    "an arrow before a product": ("| One layer | ~218M → × 32 ≈ {} |", "6.98B", "6.28B", 6_976_000_000),
+    "about, in a remark": ("Layer: 655,360 + 2,096,640 = 2,752,000 （约 {}）", "2.75M", "9.75M", 2_752_000),
+    "KiB in Cyrillic": ("KV: 2 × 32 × 8 × 128 × 2 байта = {} КиБ", "128", "256", 131_072),
+    "bytes with a letter": ("Weights: 52B × 2B (BF16) = {} GB", "104", "124", 104_000_000_000),
+    "a comment of code": ("memory: 50_257 * 768 * 4, // {}", "154MB", "164MB", 154_389_504),
+    "a labelled comment": ("total += 3072 * 3072 * 2;   // Q: {}", "18.9 MB", "28.9 MB", 18_874_368),
+    "a comment with a product": ("calc += n * hidden * 4; // 6 * 768 * 4 = {}", "18432", "18433", 18_432),
+    "asterisks": (ASTERISKS, "23835648", "23835948", 23_835_648),
+    "a mixed word": ("Concat之后的Linear层的参数量为64*12*768+768={}", "590592", "590692", 590_592),
+    "plus": ("Layers: 32 × 218M = 6.98B plus ~1.24 B in embeddings = ~{}", "8.2 B", "7.6 B", 8_220_000_000),
+    "an arrow to the sum": ("// ~6.8B × 0.266 ≈ 1.81 GB + embedding 1.24 GB → ~{} total", "3.05 GB", "2.75 GB", 3_050_000_000),
+    "a zero behind the point": ("Layers: 12 × 12 × 768² ≈ {}", "84.9M", "85.0M", 84_934_656),
+    "full-width commas": ("位置: 1024 × 768 + 30522 × 768 = {}", "24，227，328", "24，227，838", 24_227_328),
+    "a row of dashes": ("都是vocab*dim--------也就是21130*128={},很多", "2704640", "16227840", 2_704_640),
+    "a repeated factor": ("A: 4 × d_in × d_in = 4 × 512²\nB: 3 × d_in × 7 = {}", "10,752", "10,782", 10_752),
+    "a formula of JSX": ("<MB>{{String.raw`39{{,}}383{{,}}808 + 1{{,}}536 = \\mathbf{{{}}}`}}</MB>", "39{,}385{,}344", "39{,}385{,}844", 39_385_344),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_line_is_read(name):
+    line, right, wrong, should_be = WRITTEN[name]
+    equations = tallystick.check(f"Sizes: 2 × 3 = 6\n\n{line.format(right)}\n").equations
+    assert len(equations) > 1
+    assert all(one.correct for one in equations)
+    equations = tallystick.check(f"Sizes: 2 × 3 = 6\n\n{line.format(wrong)}\n").equations
+    assert [one.should_be for one in equations if not one.correct] == [should_be]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "8 blocks of 4 heads: 2.2M each = 17.6M",  # two counts
+        "x = 2 * 62  # 16 heads in each",
+        "lr = 2 * 3  # 2017 paper",
+        "Weights: 7·10⁹ · 2 = 14 GiB",  # counts 1,000
+        "Q: 576 × 576 = 1.26 MB × 30 = 37.8 MB",  # of four bytes each
+        "Scores: 8 × 16 × 64 = 8,192 elements ≈ 33 KB",
+        "Layers: 12 × 12 × 768² ≈ 85M",
+        "total ≈ 124M\n\ntotal ≈ 123.7M",  # with one digit more
+        "Total: ~176M parameters (in 4 bits: ~88MB)",
+    ],
+)
+def test_a_line_that_is_not_accused(line):
+    assert all(one.correct for one in tallystick.check(f"Sizes: 2 × 3 = 6\n\n{line}\n").equations)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("Layers: 32 × 218M = 6.98B + 1.24B = 8.22B", (6_976_000_000, 6_980_000_000)),
+        ("Scores: 2 × 4096 = 8,192 bytes ≈ 27 GB", (8_192, 8_192)),  # what follows is not judged
+    ],
+)
+def test_where_a_chain_goes_on(line, shown):
+    first = tallystick.check(f"Sizes: 2 × 3 = 6\n\n{line}\n").equations[1]
+    assert (first.left, first.right, first.correct) == (*shown, True)
