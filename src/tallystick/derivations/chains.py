@@ -198,7 +198,7 @@ class Chains(Reading):
             if isinstance(found[0], Number) and (count := counted_each(pieces, found[1])) is not None:
                 found = Operation(("*",), (count, found[0])), found[1]
             counted = text[pieces[found[1]].end : pieces[-1].end]
-            if isinstance(found[0], Number) and is_count(found[0]) and TOTAL.search(counted):
+            if isinstance(found[0], Number) and TOTAL.search(counted):
                 words = text[: pieces[-1].end]  # "61 layers in total = 61 × 376.4M"
             return _Beginning(
                 f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces[found[1] :]))], start, argument

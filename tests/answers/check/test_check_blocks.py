@@ -6,6 +6,7 @@ import tallystick
 
 MLP = "FFN:\n  gate: 4096 × 11008 = 45.1M\n  up:   4096 × 11008 = 45.1M\n  down: 11008 × 4096 = 45.1M\n  {}\n"
 EXACT = "FFN:\n  up: 1000 × 4000 = 4,000,000\n  down: 4000 × 1000 = 4,000,000\n  {}\n"
+SHORT = "FFN:\n  up: 512 × 2048 = 1.05M\n  down: 2048 × 512 = 1.05M\n  {}\n"
 MODEL = "```\nWords: 32000 × 1024 = 32.8M\nEach layer: 4 × 1024² = 4.2M\n12 layers: 12 × 4.2M = 50.4M\nMLP: 12 × 8 × 1024² = 100.7M\n{}\n```\n"
 TABLE = (
     "| Part | Parameters |\n|---|---|\n| Token embedding | 8,000 × 256 = 2,048,000 |\n| Per block | 786,432 = 12 × 256² |\n"
@@ -25,6 +26,9 @@ def slips(text):
         (MLP, "소계: 335.3M", 135_300_000),
         (MLP, "Subtotal: 125.1M", 135_300_000),
         (MLP, "Subtotal: 435.9M", None),  # two digits: it may be more than the block
+        (SHORT, "Total FFN: ~2.1M", None),
+        (SHORT, "Total FFN: ~9.1M", 2_100_000),
+        (SHORT, "레이어당 총: 9.10M", 2_100_000),
         (EXACT, "Total FFN: ~8M", None),
         (EXACT, "Total FFN: ~9M", None),  # there may be biases
         (EXACT, "Total FFN: 11,000,000", 8_000_000),
@@ -44,7 +48,7 @@ def test_a_total_and_its_block(text, total, should_be):
     assert slips(f"Sizes: 2 × 3 = 6\n\n{text.format(total)}") == ([] if should_be is None else [should_be])
 
 
-@pytest.mark.parametrize(("above", "wrong"), [("MLP:", True), ("Gate: 30M", False)])
+@pytest.mark.parametrize(("above", "wrong"), [("MLP:", True), ("The gate has 30M too.", False)])
 def test_a_block_is_closed(above, wrong):
     """A total may also add the line above the block, if that has a number and is indented alike."""
     text = f"{above}\nup: 4096 × 11008 = 45.1M\ndown: 11008 × 4096 = 45.1M\nTotal MLP: 150.7M\n"

@@ -302,17 +302,18 @@ TOTALS = {
         None, 21, 2_940_000_000,
     ),
     "a total that is derived, below others": (
-        "About 267M total, of which 72M active in total.\n\nLayers: 12 × 17.5M = 210M\nWords: 50000 × 1152 = 57.6M\nTotal: 267.6M\n\n"
+        "Target: 250-300M total\nAchieved: ~267M total, ~72M active\n\nLayers: 12 × 17.5M = 210M\nWords: 50000 × 1152 = 57.6M\nTotal: 267.6M\n\n"
         "Active:\n- Layers: 12 × 2.6M = 31.2M\n- Words: 57.6M\n",
-        None, 5, 267_600_000,
+        None, 6, 267_600_000,
     ),
     "parameters and their bytes": (
         "Words: 19,000 × 1024 = 19,456,000 params = 38.9 MB\nGrand total: 19,456,000 params = 38.91 MB BF16\n",
         None, 2, 19_456_000,
     ),
     "a sum of attention, of which a bias has the size of a norm": (
-        "Words: 30522 × 768 = 23440896\n\nQKV: (768 × 64 + 64) × 3 × 12 = 1771776\nOutput: 64 × 12 × 768 + 768 = 590592\n"
-        "Total: 1771776 + 590592 = 2362368\n\nFFN: (768 × 3072 + 3072) + (3072 × 768 + 768) = 4722432\n",
+        "考虑三种不同的embedding:\n\n1. 参数量为30522*768=23440896\n\nattention\n\n1. Q、K、V的Linear层的参数量为(768*64+64)*3*12=1771776\n\n"
+        "2. Linear层的参数量为64*12*768+768=590592\n\n3. 合计参数量为1771776+590592=2362368\n\n"
+        "对应的参数为(768*3072+3072)+(3072*768+768)=4722432\n",
         "bert-base-uncased", None, None,
     ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
