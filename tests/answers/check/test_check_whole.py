@@ -297,7 +297,7 @@ TOTALS = {
     ),
     "a total of towers that are restated": (
         "# One\n\nWords: 257152 × 2048 = 526.6M\nLayers: 18 × 84.4M = 1.52B\n\nTotal one: 2.05B\n\n"
-        "# Two\n\nWords: 257152 × 1024 = 263.3M\nLayers: 18 × 12.5M = 225M\n\nTotal two: 488M\n\n"
+        "# Two\n\nTokens: 257152 × 1024 = 263.3M\nBlocks: 18 × 12.5M = 225M\n\nTotal two: 488M\n\n"
         "# All\n\nOne: 2.05B\nTwo: 488M\nTower: 400M\n\nTotal model: 2.94B\n",
         None, 21, 2_940_000_000,
     ),
