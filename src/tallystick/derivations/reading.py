@@ -22,7 +22,7 @@ class Below(NamedTuple):
 
     before: str  # the heading around it
     margin: int  # its indentation
-    least: int  # indentation of a line below it; that of the heading if it is an item, plus one
+    least: int  # least indentation of a line below it, and one more if the heading is an item
     within: int = -1  # indentation of the first line below it if that is deeper
     opens: bool = True  # whether no line is below it yet
 
