@@ -96,6 +96,12 @@ class Value(NamedTuple):
         exact, low, high = map(sub, self, addend)
         return exactly(exact) if low == high else Value(exact, low, high)
 
+    def times(self, other: Value) -> Value:
+        """Return the product of two values that are not negative, and of their bounds."""
+        if self.is_exact and other.is_exact:
+            return exactly(self.exact * other.exact)
+        return Value(*map(mul, self, other))
+
     def meets(self, other: Value) -> bool:
         """Return whether the bounds of both values overlap."""
         if self.is_exact and other.is_exact:

@@ -33,7 +33,7 @@ class _Product(NamedTuple):
             factor = _value(row, column)
             if factor is None:
                 return None
-            total = Value(total.exact * factor.exact, total.low * factor.low, total.high * factor.high)
+            total = total.times(factor)
         return total
 
 

@@ -40,6 +40,7 @@ from tallystick.derivations.arithmetic import (
     Value,
     alone,
     evaluate,
+    exactly,
     scaled,
     ungrouped,
 )
@@ -310,7 +311,7 @@ class Readings:
             return False
         value, stated = self.value(left, asides), alone(number, loose=right.loose)
         shifts = (*SHIFTS, *(1 / shift for shift in SHIFTS))
-        moved = (Value(*(bound * shift for bound in stated)) for shift in shifts) if stated else ()
+        moved = (stated.times(exactly(shift)) for shift in shifts) if stated else ()
         return number.unit >= LEAST_UNIT and any(value.meets(one) for one in moved)
 
     def _sets(self, left: Expression, number: Fraction) -> bool:

@@ -10,7 +10,7 @@ from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.multiples import MOST_TIMES
 from tallystick.answers.check.labels import LAYERS, tags_of
-from tallystick.derivations.arithmetic import Number, Value, exactly
+from tallystick.derivations.arithmetic import Number, exactly
 from tallystick.derivations.statements import Derivation, Statement
 
 # "6 × Transformer Block", "Block ×6", "32 transformer layers", "Encoder (12 camadas, …)"
@@ -53,7 +53,8 @@ class Repeated:
             several = several or count > 1
             found.append(place)
             counts.append(count)
-            sums = sums.plus(_several(self.so_far.at(place).written, count))
+            one = self.so_far.at(place).written
+            sums = sums.plus(one if count == 1 else one.times(exactly(count)))
             if sums.low > 2 * claim.written.high:
                 break
             fits = sums.meets(claim.written)
@@ -70,8 +71,3 @@ class Repeated:
             if named and isinstance(number, Number) and is_whole(number) and 1 < number.value <= MOST_TIMES:
                 self.layers = int(number.value)
         self.seen = self.so_far.place
-
-
-def _several(value: Value, times: int) -> Value:
-    """Return a value taken several times."""
-    return value if times == 1 else Value(value.exact * times, value.low * times, value.high * times)
