@@ -222,8 +222,7 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
             or _is_label(pieces, place, start)
             or _names(pieces, place, known)
         )
-        counts = place and (long or _counts_before(pieces, place)) and _counts_factor(pieces, place)
-        if not (said or counts or _is_adjective(pieces, place)):
+        if not (said or _is_adjective(pieces, place) or (long and _counts_factor(pieces, place))):
             return False
     return True
 
@@ -248,11 +247,6 @@ def _counts_factor(pieces: Sequence[Token], place: int) -> bool:
     factor = place > 1 and pieces[place - 2].text == "*"
     ends = not behind or behind[0].text == "*" or (factor and behind[0].kind == "relation")
     return before.kind == "number" and ends and len(word.text) > 1 and not _SCALES.search(word.text)
-
-
-def _counts_before(pieces: Sequence[Token], place: int) -> bool:
-    """Return whether a word stands between a count and its sign: "2 expertos × 8B"."""
-    return is_count(pieces[place - 1].number) and any(piece.text == "*" for piece in pieces[place + 1 : place + 2])
 
 
 def _is_adjective(pieces: Sequence[Token], place: int) -> bool:
