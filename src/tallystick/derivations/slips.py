@@ -6,6 +6,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from tallystick.derivations.arithmetic import Number
+
+LEAST_TYPED = 3  # digits of a rounded number that is another one with a digit mistyped
+
 
 def is_one_slip(written: str, meant: str) -> bool:
     """Return whether two numbers differ in one digit, or in the order of two neighbouring ones."""
@@ -17,3 +23,14 @@ def is_one_slip(written: str, meant: str) -> bool:
     changed = written[first + 1 :] == meant[first + 1 :]
     pair, behind = slice(first, first + 2), slice(first + 2, None)
     return changed or (written[pair] == meant[pair][::-1] and written[behind] == meant[behind])
+
+
+def is_typed_for(number: Number, meant: Fraction, *, least: int = LEAST_TYPED) -> bool:
+    """Return whether a number of `least` digits, as rounded, is another but for a slip."""
+    written, right = (str(in_units(value, number.unit)) for value in (number.value, meant))
+    return len(written) >= least and is_one_slip(written, right)
+
+
+def in_units(value: Fraction, unit: Fraction) -> int:
+    """Return a value in units of a number's last digit, rounded."""
+    return value.numerator if unit == value.denominator == 1 else round(value / unit)

@@ -14,14 +14,13 @@ from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import ABOUT, PLUS, computes, is_count, is_sure, is_unit, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
 from tallystick.derivations.shapes import meant_by, product_before, product_of, shape_before
-from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import BOUND, TOTAL, Row, Side, Statement
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
 MOST_OFF = 100  # a digit that changes a number by less than 1/100 is off by rounding
-LEAST_DIGITS = 3  # of a number that rounds another but for a digit
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
@@ -383,8 +382,7 @@ def _mistyped_again(pieces: Sequence[Token], number: Number) -> Number | None:
     again = next((piece.number for piece in pieces[1:] if piece.number is not None), None)
     if again is None or not again.rounded or abs(again.value - number.value) * MOST_OFF <= number.value:
         return None
-    written, meant = (str(round(one.value / again.unit)) for one in (again, number))
-    return again if len(written) >= LEAST_DIGITS and is_one_slip(written, meant) else None
+    return again if is_typed_for(again, number.value) else None
 
 
 def _several(product: Side, times: int, number: Number) -> Side:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from tallystick.answers.check.chain.mistyped import is_typed_for
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, counts_no_parameters, counts_operations, is_total, is_whole, measures
@@ -15,6 +14,7 @@ from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity, tensor_in
 from tallystick.answers.check.terms import Term
 from tallystick.derivations.arithmetic import Number, Value
+from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Statement
 
 _VARIABLES = re.compile(r"\b[^\W\d_]\b|\b\w+_\w+\b|\(.*?\)")  # names of sizes: vocab_size, V

@@ -7,11 +7,11 @@ from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
-from tallystick.answers.check.chain.mistyped import is_typed_for
 from tallystick.answers.check.claims import Equation, as_number
 from tallystick.answers.check.equations import Judge
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
+from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Row
 
 LEAST_ROWS = 3  # that have the product, and are unlike each other

@@ -15,7 +15,7 @@ from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly
-from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Side, Statement
 
 NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor
@@ -86,7 +86,7 @@ class Doubts:
         number = right.expression
         if isinstance(number, Operation) and number.symbols[0] in ASIDES:
             number = number.parts[0]  # "124.4M (1億2400万)"
-        if isinstance(number, Number) and _is_typed(number, one):
+        if isinstance(number, Number) and is_typed_for(number, one, least=1):
             return ""
         names = {name for side in (left, right) for name in names_in(side.expression)}
         known = self.quantities is not None and self.constants and bool(self.quantities.of(one))
@@ -185,11 +185,6 @@ def _substitutes(left: Expression, right: Expression) -> dict[str, Fraction]:
     pairs = [pair for pair in zip(left.parts, right.parts, strict=True) if pair[0] != pair[1]]
     given = {one.name: other.value for one, other in pairs if isinstance(one, Name) and isinstance(other, Number)}
     return given if len(given) == len(pairs) else {}
-
-
-def _is_typed(number: Number, meant: Fraction) -> bool:
-    """Return whether a number is another one but for a slip of typing, as it is rounded."""
-    return is_one_slip(*(str(round(value / number.unit)) for value in (number.value, meant)))
 
 
 def _is_priced(statement: Statement) -> bool:

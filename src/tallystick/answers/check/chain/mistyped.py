@@ -6,9 +6,8 @@ from fractions import Fraction
 
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.derivations.arithmetic import Expression, Number, Operation, Value
-from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.slips import LEAST_TYPED, in_units, is_one_slip, is_typed_for
 
-LEAST_TYPED = 3  # digits of a rounded total that is a sum with one digit mistyped
 MOST_SPREAD = 10  # of a sum of whole numbers behind ≈
 LEAST_SHORT = 3  # the same of a number that counts parameters, next to a product
 LEAST_TAIL = 5  # digits at the end of two numbers that are equal by chance once in 100,000
@@ -16,12 +15,6 @@ LEAST_EXACT = 6  # the same of an exact number, whatever it is called
 LEAST_TOTAL = 5  # the same of an exact total
 LEAST_SWAPPED = Fraction(1, 100)  # like LEAST_OFF: two digits are swapped by chance less often
 LEAST_OFF = Fraction(1, 20)  # a rounded total may leave out less than 1/20, and be a digit off by chance
-
-
-def is_typed_for(number: Number, meant: Fraction, *, least: int = LEAST_TYPED) -> bool:
-    """Return whether a number of `least` digits, as rounded, is another but for a slip."""
-    written, right = (str(_in_units(value, number.unit)) for value in (number.value, meant))
-    return len(written) >= least and is_one_slip(written, right)
 
 
 def mistyped_aside(side: Expression) -> tuple[Number, Number] | None:
@@ -52,18 +45,13 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
     if not isinstance(number, Number) or sums.exact <= 0 or sums.meets(claim.written):
         return False
     exact = is_whole(number) and (sums.low == sums.high or sums.high - sums.low <= MOST_SPREAD)
-    written, meant = (str(_in_units(value, number.unit)) for value in (claim.stated, sums.exact))
+    written, meant = (str(in_units(value, number.unit)) for value in (claim.stated, sums.exact))
     if len(written) != len(meant):
         return False
     swapped = sorted(written) == sorted(meant)
     enough = exact or (judged and abs(sums.exact - claim.stated) > (LEAST_SWAPPED if swapped else least) * sums.exact)
     digits = (LEAST_TOTAL if judged else LEAST_EXACT) if exact else LEAST_TYPED
     return enough and len(written) >= digits and is_one_slip(written, meant)
-
-
-def _in_units(value: Fraction, unit: Fraction) -> int:
-    """Return a value in units of a number's last digit, rounded."""
-    return value.numerator if unit == value.denominator == 1 else round(value / unit)
 
 
 def ends_alike(stated: Fraction, meant: Fraction) -> bool:

@@ -18,7 +18,7 @@ from tallystick.answers.check.chain.forms import (
     with_bias,
     without_first,
 )
-from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip, is_typed_for
+from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip
 from tallystick.answers.check.chain.rounding import LITTLE, SCALED, continues, is_cut
 from tallystick.answers.check.chain.sides import (
     LEAST_REFERENCE,
@@ -44,6 +44,7 @@ from tallystick.derivations.arithmetic import (
     scaled,
     ungrouped,
 )
+from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Side, Statement
 
 NEAR_SUM = Fraction(1, 4)  # the same of a sum in an omitted unit and its wrong result

@@ -31,9 +31,7 @@ def is_cut(one: Side, other: Side, first: Value, second: Value) -> bool:
         return True  # "7,087,872 ≈ 12 × 768²", "12 × 4096² ≈ 12 × 16.7M": only near, as the sign says
     if apart < 1 < first.exact and second.exact.denominator == 1 and first.exact.denominator > 1:
         return True  # "4.2 × 1024³ = 4,509,715,660" has its decimals cut
-    if not isinstance(right, Number) or apart >= (
-        max(right.unit, _zeros(right)) if other.loose and not right.rounded else right.unit
-    ):
+    if not isinstance(right, Number) or apart >= (max(right.unit, _zeros(right)) if other.loose else right.unit):
         return False
     if not isinstance(left, Operation):
         # "2,818,637,824 bytes ≈ 2.62 GB", "1,557,611,200 ≈ 1.5B"
@@ -57,8 +55,17 @@ def _to_zeros(side: Expression) -> Value | None:
 
 
 def _zeros(number: Number) -> Fraction:
-    """Return the largest unit of which a number is a multiple: a thousand for "327,000"; or 0."""
-    return max((Fraction(scale) for scale in SCALED if number.value and number.value % scale == 0), default=Fraction(0))
+    """Return the largest unit of which a number is a multiple: a thousand for "327,000"; or 0.
+
+    A rounded number, "80.0M", ends in its own digits.
+    """
+    return (
+        Fraction(0)
+        if number.rounded
+        else max(
+            (Fraction(scale) for scale in SCALED if number.value and number.value % scale == 0), default=Fraction(0)
+        )
+    )
 
 
 def continues(left: Expression, right: Expression) -> bool:

@@ -7,10 +7,9 @@ from fractions import Fraction
 from itertools import product
 from math import floor
 
-from tallystick.answers.check.chain.mistyped import is_typed_for
 from tallystick.answers.check.chain.sides import names_in
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
-from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Side
 
 BINARY_LETTER = "is right if it counts 1,024 as 1,000"
@@ -31,6 +30,13 @@ _SCALES = (
     *((mine / its) ** power for mine, its in product(_PREFIXES, _PREFIXES) for power in range(MOST_PREFIXES)),
     *(prefix**power for prefix in _PREFIXES for power in range(1, MOST_PREFIXES + 1)),
 )
+_MOST_DECIMALS = 3
+# The power of 1,024 that a unit names: 3 for a last digit of "14 GiB", and of "14.0 GiB"
+_NAMED = {
+    _PREFIXES[1] ** power / 10**decimals: power
+    for power in range(1, MOST_PREFIXES + 1)
+    for decimals in range(_MOST_DECIMALS + 1)
+}
 _WIDTHS = (2, 4, 8)  # bytes of a number
 _CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, _PER_BYTE))
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
@@ -111,17 +117,10 @@ def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> st
         return ""
     near = min(number.unit / number.value / 2, _NEAR_POWER)
     powers = (Fraction(1024, 1000) ** power for power in range(1, binary_powers(number) + 1))
-    named = _named_power(number)  # "7 × 10^9 × 2 = 14 GiB"
+    named = _NAMED.get(number.unit, 0)  # "7 × 10^9 × 2 = 14 GiB"
     if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near:
         return DECIMAL_LETTER
     return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
-
-
-def _named_power(number: Number) -> int:
-    """Return the power of 1,024 that a number's unit names: 3 for "14.0 GiB", or 0."""
-    sizes = (number.unit * 10**digits for digits in range(_MOST_DIGITS))
-    powers = {Fraction(1024) ** power: power for power in range(1, MOST_PREFIXES + 1)}
-    return next((powers[size] for size in sizes if size in powers), 0)
 
 
 def binary_powers(number: Number) -> int:

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from fractions import Fraction
 from itertools import islice, product
 
-from tallystick.answers.check.chain.mistyped import is_typed_for
 from tallystick.answers.check.chain.readings import LEAST_FAR, Readings, Sides
 from tallystick.answers.check.chain.sides import names_in
 from tallystick.answers.check.claims import Claim
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, exactly
-from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Side, Statement
 
 MOST_COUNTED = 999  # largest count that is read as a label
@@ -142,10 +141,8 @@ def _is_other(value: Expression, before: Claim) -> bool:
         return False
     away = abs(value.value - before.stated)
     if value.value >= LEAST_FAR:
-        precise = (
-            value.unit < before.written.high - before.written.low
-            and 2 * away <= before.written.high - before.written.low
-        )
+        spread = before.written.high - before.written.low
+        precise = value.unit < spread and 2 * away <= spread
         return precise or (away * UNLIKE > before.stated and not is_typed_for(value, before.stated))
     mistyped = away and is_one_slip(str(value.value), str(before.stated))
     return away * UNLIKE > before.stated or (away > 0 and not mistyped)

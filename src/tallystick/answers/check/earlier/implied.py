@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped, is_typed_for
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole
@@ -19,7 +19,7 @@ from tallystick.answers.check.earlier.repeated import Repeated
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
-from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import (
     SUBTOTAL,
     TAKEN,

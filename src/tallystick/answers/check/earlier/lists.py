@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike, is_typed_for
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike
 from tallystick.answers.check.chain.readings import BINARY
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.earlier.addends import Addends, Sum
@@ -15,6 +15,7 @@ from tallystick.answers.check.earlier.columns import Columns
 from tallystick.answers.check.earlier.multiples import has_multiples
 from tallystick.answers.check.labels import PARTIAL, TIED, tags_of
 from tallystick.derivations.arithmetic import Number
+from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import TOTAL, Derivation, Statement, names_sum
 
 NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an addend

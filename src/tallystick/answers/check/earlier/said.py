@@ -10,10 +10,9 @@ import re
 from fractions import Fraction
 from itertools import accumulate
 
-from tallystick.answers.check.chain.mistyped import is_typed_for
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.derivations.arithmetic import Number
-from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import SUBTOTAL, TOTAL, Statement
 
 LEAST_DIGITS = 5  # of an exact number that is a sum but for one digit
