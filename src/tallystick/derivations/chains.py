@@ -203,7 +203,8 @@ class Chains(Reading):
             return _Beginning(
                 f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces[found[1] :]))], start, argument
             )
-        if plus := _plus_words(pieces):  # "4B + 32B + attention ≈ 42B"
+        formula = is_variable(pieces[-1]) and _is_formula(pieces)  # "I × H + H = 3072 × 768 + 768"
+        if (plus := _plus_words(pieces)) and not formula:  # "4B + 32B + attention ≈ 42B"
             first = self._begin(line, text, pieces[:plus], label)
             self._end(line, text, first, pieces[plus - 1].end)
             words = text[pieces[plus].end : pieces[-1].end]
@@ -288,16 +289,11 @@ def _behind_words(pieces: Sequence[Token]) -> int:
 
 
 def _plus_words(pieces: Sequence[Token]) -> int:
-    """Return the place of a plus sign with only words after it, or 0: "85M + embeddings".
-
-    "I × H + H" is a formula that ends in a variable.
-    """
+    """Return the place of a plus sign with only words after it, or 0: "85M + embeddings"."""
     place = len(pieces)
     while place and pieces[place - 1].kind == "word":
         place -= 1
-    plus = 1 < place < len(pieces) and pieces[place - 1].text == "+"
-    formula = plus and is_variable(pieces[-1]) and _is_formula(pieces)
-    return place - 1 if plus and not formula else 0
+    return place - 1 if 1 < place < len(pieces) and pieces[place - 1].text == "+" else 0
 
 
 def _is_share(pieces: Sequence[Token], before: Side) -> bool:
