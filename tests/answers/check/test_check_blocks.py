@@ -48,10 +48,20 @@ def test_a_total_and_its_block(text, total, should_be):
     assert slips(f"Sizes: 2 × 3 = 6\n\n{text.format(total)}") == ([] if should_be is None else [should_be])
 
 
-@pytest.mark.parametrize(("above", "wrong"), [("MLP:", True), ("The gate has 30M too.", False)])
-def test_a_block_is_closed(above, wrong):
+@pytest.mark.parametrize(
+    ("comment", "above", "wrong"),
+    [
+        ("", "MLP:", True),
+        ("", "# MLP", True),
+        ("", "The gate has 30M too.", False),
+        ("# ", "MLP:", True),
+        ("# ", "The gate has 30M too.", False),
+    ],
+)
+def test_a_block_is_closed(comment, above, wrong):
     """A total may also add the line above the block, if that has a number and is indented alike."""
-    text = f"{above}\nup: 4096 × 11008 = 45.1M\ndown: 11008 × 4096 = 45.1M\nTotal MLP: 150.7M\n"
+    block = ["up: 4096 × 11008 = 45.1M", "down: 11008 × 4096 = 45.1M", "Total MLP: 150.7M"]
+    text = "\n".join(comment + line for line in [above, *block])
     assert slips(f"Sizes: 2 × 3 = 6\n\n{text}") == ([90_200_000] if wrong else [])
 
 

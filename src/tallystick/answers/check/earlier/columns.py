@@ -14,6 +14,7 @@ from tallystick.derivations.statements import (
     BRANCH,
     DRAWN,
     HUNDREDS,
+    MARGIN,
     SECTION,
     SUBTOTAL,
     TAKEN,
@@ -190,7 +191,9 @@ class Columns:
         lines = self.derivation.lines
         first = self.derivation.statements[block[0]].line
         above = lines[first - 2].rstrip(" *_") if first > 1 else ""
-        begins = not above.strip() or above.endswith((":", "\uff1a")) or SECTION.match(above) is not None
+        in_comments = SECTION.match(lines[first - 1]) is not None  # "# up: 4096 × 11008 = 45.1M"
+        headed = SECTION.match(above) is not None and not in_comments
+        begins = headed or not above.strip(MARGIN) or above.endswith((":", "\uff1a"))
         return begins or DRAWN.fullmatch(above) is not None or margin_of(above) < margin_of(lines[first - 1])
 
     def _are_nested(self, places: Sequence[int]) -> bool:
