@@ -227,7 +227,9 @@ class Chains(Reading):
         if pieces[0].text == "*" and _counts_words(pieces[1:]):  # "× 22 layers ≈ 990M"
             return _Beginning(f"{label} {words}", "", [], pieces[-1].end)
         if computes(pieces):  # "total 32 × (attention + …) =": keep the words before the first number
-            words = text[pieces[0].start : next(piece.start for piece in pieces if piece.kind == "number")]
+            begins = max((place + 1 for place in stops if pieces[place].text == "."), default=0)
+            said = pieces[begins:] if computes(pieces[begins:]) else pieces
+            words = text[said[0].start : next(piece.start for piece in said if piece.kind == "number")]
         words = words if LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
 

@@ -3,7 +3,7 @@ r"""Convert Markdown and LaTeX to plain characters with ASCII operators, line by
 >>> plain(r"- **Embedding:** $50{,}257 \times 768$")
 'Embedding:  50,257  * 768 '
 >>> plain(r"\frac{d_{\text{model}}^{2}}{2} &\approx 295\mathrm{k}")
-'((d_model^(2))/(2))  ≈ 295k'
+'((d_model^2)/(2))  ≈ 295k'
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _APART = re.compile(r"(?<=\d) , (?=\d{3}(?!\d))")  # 2 , 359 , 296
 _BOXED = re.compile(r"\s*[│┃║]([^│┃║├└]*)[│┃║]\s*$")  # a line of a drawn box
 # Digits set apart from each other: "7 6 8×5 0 2 5 7"; a list "1 2 4 8" has no operator next to it.
 _SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(?:\d ){1,9}\d(?=\s?[×*^≈]|\s?\")|(?<=[×≈])(?:\d ){1,9}\d(?![\d.,])")
+_ATTRIBUTE = re.compile(r"\b[A-Za-z][\w-]*=\{[^{}]*\}")  # JSX: <line x1={20} y1={40}
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _CELL = re.compile(r"</t[dh]>\s*(?=<t[dh]\b)", re.IGNORECASE)  # between two cells of a table in HTML
 _RAW = re.compile(r"\{\s*(?:String\.raw)?`([^`]*)`\s*\}")  # JSX: {String.raw`2 \times 3`}
@@ -80,6 +81,7 @@ _BRACE = re.compile(r"\\(?:under|over)brace\s*\{([^{}]*)\}\s*(?:[_^]\s*(?:\{([^{
 _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
 _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
+_WHOLE_POWER = re.compile(r"\^\s*\{\s*(\d+)\s*\}(?!\s*[\d.,]*\d)")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _POINT = re.compile(r"(?<=\d)\{\.\}(?=\d)")  # 36{.}864
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
@@ -153,7 +155,7 @@ def plain(line: str) -> str:
     if "&" in line and ";" in line:
         line = html.unescape(line)
     if "<" in line:
-        line = _without_tags(line)
+        line = _without_tags(_ATTRIBUTE.sub(" ", line) if line.lstrip().startswith("<") else line)
     line = _separated(line)
     if may_repeat(line):
         line = once(line)
@@ -236,7 +238,7 @@ def _without_latex(line: str) -> str:
         line = _STYLE.sub(_styled, line)
         line = _BRACE.sub(_labelled, line)
         line = _SUBSCRIPT.sub(_subscript, line)
-        line = _POWER.sub(r"^(\1)", line)
+        line = _POWER.sub(r"^(\1)", _WHOLE_POWER.sub(r"^\1", line))
         line = _FRACTION.sub(_fraction, line)
         if line == before:
             break

@@ -103,9 +103,7 @@ _FUNCTIONS = frozenset(
         "√",
         "∛",
         "sqrt",
-        "\\sqrt",
         "binom",
-        "\\binom",
         "log",
         "log2",
         "log10",
@@ -122,6 +120,9 @@ _FUNCTIONS = frozenset(
         "cos",
         "tan",
         "tanh",
+        "arcsin",
+        "arccos",
+        "arctan",
         "sigmoid",
         "relu",
         "abs",
@@ -176,7 +177,7 @@ def is_variable(token: Token) -> bool:
 
 def is_function(token: Token) -> bool:
     """Return whether a word or sign is a function without a value here: √, math.sqrt, log_10."""
-    return token.text.rpartition(".")[2].lower().replace("_", "") in _FUNCTIONS
+    return token.text.rpartition(".")[2].lower().strip("\\").replace("_", "") in _FUNCTIONS
 
 
 def is_unit(token: Token) -> bool:
@@ -259,10 +260,12 @@ def _is_adjective(pieces: Sequence[Token], place: int) -> bool:
 def _is_other(piece: Token, behind: Sequence[Token]) -> bool:
     """Return whether a sign begins a shape, "[17 × 4096]", or a quotient without its rest, "//".
 
-    Brackets with a remark begin none: "= 4.2M [attention + MLP]".
+    Brackets with a remark begin none: "= 4.2M [attention + MLP]". The letter of "1.2 MHz" is not
+    read.
     """
     remark = bool(behind) and behind[0].kind == "word" and not is_variable(behind[0])
-    return (piece.text == "[" and not remark) or (piece.text == "/" and piece.end - piece.start > 1)
+    whole = piece.text == "/" and piece.end - piece.start > 1
+    return (piece.text == "[" and not remark) or whole or piece.text[-2:] == "Hz"
 
 
 def _ends_remark(pieces: Sequence[Token]) -> bool:

@@ -142,3 +142,17 @@ def test_a_product_goes_on_in_the_next_sentence(layers, wrong, end):
 def test_words_for_signs(text):
     assert wrong(text.format("85,054,464")) == []
     assert wrong(text.format("85,954,464")) == [85_054_464]
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "total"),
+    [
+        ("So 8 experts and attention, times 32, plus two tables, give 46,701,477,888.", "mixtral-8x7b", 46_701_477_888),
+        ("With L=32 and d_ff=11008. Add the final norm to get **6,738,415,616**.", "llama-2-7b", 6_738_415_616),
+        ("So 8 experts, times 32, give 45,701,477,888.", "mixtral-8x7b", None),
+        ("- **Active per block: ~585M**\n\n58 blocks x 585M = 33.9B.", "deepseek-v3", None),
+    ],
+    ids=["without a router", "next to sizes", "far off", "active"],
+)
+def test_a_total_in_a_sentence_next_to_a_model(text, model, total):
+    assert tallystick.check(f"Sizes: 2 × 3 = 6\n\n{text}\n", against=model).total_claimed == total

@@ -72,3 +72,22 @@ def test_a_total_whose_parts_are_said_again_is_one():
     )
     answer = tallystick.check(text + "2 × 3 = 6\n")
     assert (answer.total_claimed, answer.several_totals) == (129_000_000, ())
+
+
+NAMED = {
+    "a table": "| LLaMA-7B | 12×32×4096² ≈ 6.4B | 6.7B |\n| LLaMA-13B | 12×40×5120² ≈ 12.6B | 13B |\n",
+    "headings": "BERT-base:\n  Blocks: 12 × 12 × 768² ≈ 85M\n  Words: 30k × 768 ≈ 23M\n  Total ≈ 108M\n\n"
+    "GPT-3:\n  Blocks: 96 × 12 × 12288² ≈ 174B\n  Total ≈ 175B\n",
+    "lines": "Llama-3-8B: d=4096, L=32 → 32 × 12 × 4096² ≈ 6.4B\nGPT-3 175B: d=12288, L=96 → 96 × 12 × 12288² ≈ 174B\n",
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_models_that_a_text_names_have_totals_of_their_own(name):
+    answer = tallystick.check(NAMED[name])
+    assert (answer.total_claimed, len(answer.several_totals)) == (None, 2)
+
+
+def test_a_model_that_is_only_cited_leaves_the_total():
+    text = "GPT-2 small:\nWords: 50257 × 768 = 38,597,376\nBlocks: 12 × 7,087,872 = 85,054,464\nTotal: 123,651,840\n\nGPT-3 has 175B.\n"
+    assert tallystick.check(text).total_claimed == 123_651_840

@@ -13,6 +13,7 @@ from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.statements import Statement
 
 LEAST_COPIED = 1_000_000  # a shorter number is another one but for a digit by chance
+LEAST_DIGITS = 5  # before its zeros: 220,000,000 does not copy 200,000,000
 
 
 class Copied(NamedTuple):
@@ -44,7 +45,7 @@ def _copied(judge: Judge) -> Iterator[Copied]:
     lone = list(_lone(judge))
     times = Counter(claim.stated for _, claim in lone)
     for statement, claim in lone:
-        if claim.stated in known or times[claim.stated] > 1:
+        if claim.stated in known or times[claim.stated] > 1 or len(str(claim.stated).rstrip("0")) < LEAST_DIGITS:
             continue
         meant = set[Fraction]().union(*(computed.get(mask, ()) for mask in _masks(claim.stated)))
         if len(meant) == 1:

@@ -25,7 +25,7 @@ from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.branches import Branches
 from tallystick.answers.check.earlier.implied import Implied, begins_line, is_only, is_partly_read
 from tallystick.answers.check.earlier.links import Links
-from tallystick.answers.check.earlier.lists import LEAST_TOTAL
+from tallystick.answers.check.earlier.lists import LEAST_TOTAL, is_bytes
 from tallystick.answers.check.earlier.multiples import Multiples, times_before
 from tallystick.answers.check.earlier.references import References
 from tallystick.answers.check.earlier.said import said
@@ -74,7 +74,7 @@ class Judge:
         self.multiples = Multiples(derivation, self.so_far)
         self.references = References(derivation, self.so_far, self.variables)
         self.links = Links(self.readings, self.references)
-        self.doubts = Doubts(self.readings, quantities, constants)
+        self.doubts = Doubts(self.readings, quantities, constants, derivation.statements)
         self.equations: list[Equation] = []
         self.judged: set[int] = set()  # lines of the equations
         self.unread = list(derivation.unread)
@@ -158,7 +158,9 @@ class Judge:
     def _several_times(self, statement: Statement, sides: Sides) -> None:
         """Judge a total that its line takes several times: "Layer total: 202.4M × 32 = 6.48B"."""
         first = sides[0].expression
-        if not (isinstance(first, Operation) and first.symbols == ("*",) and names_sum(statement.label)):
+        if is_bytes(statement) or not names_sum(statement.label):  # "Model parameters: 3B × 4 bytes"
+            return
+        if not (isinstance(first, Operation) and first.symbols == ("*",)):
             return
         one, count = first.parts
         if isinstance(one, Number) and one.value >= LEAST_TOTAL and isinstance(count, Number) and is_count(count):

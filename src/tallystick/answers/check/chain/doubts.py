@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from itertools import permutations
 
-from tallystick.answers.check.chain.readings import LEAST_FAR, TOO_FAR, Readings
+from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip
+from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, numbers_in
-from tallystick.answers.check.chain.unlike import TEN, TWO_NUMBERS
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, numbers_in, symbolic
+from tallystick.answers.check.chain.unlike import TEN, TWO_NUMBERS, unlike
 from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.model.quantities import Quantities
@@ -18,8 +20,15 @@ from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, 
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Side, Statement
 
+FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
+FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
+ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
+ABOUT_RIGHT = "is about right, as its sign says"
+TOO_FAR = "has sides too far apart to be meant as equal"
+MOST_ROWS = 12  # of a table, from one to another
 NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor
 NEAR = Fraction(3, 2)  # sides this near are meant as equal
+LEAST_ALIKE = 2  # digits of a number that is another but for one
 POWERS = tuple(Fraction(10**power) for power in (1, 2, 3, 6, 9, 12))  # a zero or a letter too many
 
 _LETTERS = frozenset("KMGTB")  # units of counts and bytes
@@ -32,7 +41,14 @@ _RATE = re.compile(r"/\s?[^\W\d_]|[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "5
 class Doubts:
     """Reasons not to judge two sides, given how their statement is written."""
 
-    def __init__(self, readings: Readings, quantities: Quantities | None, constants: Collection[str]) -> None:
+    def __init__(
+        self,
+        readings: Readings,
+        quantities: Quantities | None,
+        constants: Collection[str],
+        statements: Sequence[Statement],
+    ) -> None:
+        self.statements = statements
         self.readings = readings
         self.quantities = quantities
         self.constants = constants  # names of the model's sizes
@@ -45,14 +61,88 @@ class Doubts:
         if ("|" in statement.plain or not related) and self._is_several(left, right, asides):
             return "states a multiple of its product, as of all layers"
         row = statement.clause.lstrip().startswith("|") or ("|" in statement.clause and not related)
-        if (row or not related) and (self._are_apart(left, right, asides, row=row) or _has_factor(left, right)):
+        unlike = (row or not related) and (self._are_apart(left, right, asides, row=row) or _has_factor(left, right))
+        if unlike or (row and self._are_unproven(statement, left, right, asides)):
             return "has columns that may count different things"
         if self._rounds_model(left, right, asides):
             return "is right if its numbers are not rounded"
-        why = self.readings.doubt(left, right, asides=asides)
+        why = self._unlike(left, right, asides=asides)
         if why == TWO_NUMBERS and self._has_one(left, right, asides):
             return ""
         return why or self._of_variables(left, right, asides) or self._far(statement, left, right, asides)
+
+    def _has_wrong_unit(self, left: Expression, right: Side, asides: bool) -> bool:
+        """Return whether a product has a number's digits, but not its letter: "= 34M" for 34B."""
+        number = right.expression
+        if not (
+            isinstance(left, Operation) and isinstance(number, Number) and number.rounded and right.unit != "bytes"
+        ):
+            return False
+        value, stated = self.readings.value(left, asides), alone(number, loose=right.loose)
+        shifts = (*SHIFTS, *(1 / shift for shift in SHIFTS))
+        moved = (stated.times(exactly(shift)) for shift in shifts) if stated else ()
+        return number.unit >= LEAST_UNIT and any(value.meets(one) for one in moved)
+
+    def _sets(self, left: Expression, number: Fraction) -> bool:
+        """Return whether a number is set right here, behind a line's number: "5 d_model = 768"."""
+        if not (isinstance(left, Operation) and left.symbols == ("*",)):
+            return False
+        before, name = left.parts
+        return isinstance(before, Number) and isinstance(name, Name) and self.readings.stated[name.name].exact == number
+
+    def _rounds(self, left: Side, right: Side, asides: bool) -> str:
+        """Return why a number may be right after all: the decimals before it are rounded."""
+        sides = (left.expression, right.expression)
+        if isinstance(sides[0], Number) and isinstance(sides[1], Operation):
+            left, right = right, left  # "d_ff = 2048 = 2.67 × d_model"
+            sides = sides[::-1]
+        if isinstance(sides[0], Number) or not any(one.is_decimal for side in sides for one in numbers_in(side)):
+            return ""
+        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        if right.loose and abs(one - other) <= ABOUT * abs(one):
+            return ABOUT_RIGHT  # "2^16 × 1.999 ≈ 131072"
+        computed = self.readings.value(left.expression, asides, loose=True)
+        number = alone(right.expression, loose=right.loose) or self.readings.value(right.expression, asides, loose=True)
+        if computed.meets(number):
+            return "is right if its decimals are rounded"  # "tanh(1) = 0.76, 30 × 0.76 = 22.9"
+        return ""
+
+    def _unlike(self, left: Side, right: Side, *, asides: bool) -> str:
+        """Return why two unequal sides are not judged, or "" if they are."""
+        if not (left.sure and right.sure):
+            values = [self.readings.value(side.expression, asides) for side in (right, left)]
+            # One wrong digit in six or more is a slip of typing, whatever the words say.
+            least = LEAST_SHORT if right.unit == "parameters" else LEAST_EXACT  # "[64 x 4] = 257 parameters"
+            computed = isinstance(right.expression, Number) and isinstance(left.expression, Operation)
+            if computed and has_slip(*values, least=least):
+                return ""
+            return "has words or a function among its numbers"
+        return self._distant(left, right, asides) or self._rounds(left, right, asides)
+
+    def _distant(self, left: Side, right: Side, asides: bool) -> str:
+        """Return why two unequal sides are not meant as equal, or "" if they are."""
+        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        if right.loose and symbolic(right.expression):
+            parts = left.expression.parts if isinstance(left.expression, Operation) else ()
+            if abs(one - other) <= LITTLE * abs(one) or right.expression in parts:
+                return ABOUT_RIGHT  # "4 × n² + n ≈ 4 × n²"
+        if isinstance(right.expression, Number) and self._sets(left.expression, other):
+            return "sets a size, behind a number"
+        low, high = sorted((abs(one), abs(other)))
+        computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
+        ratio = high / low if low else 0
+        numbers = not any(True for _ in names_in(left.expression))
+        why = unlike(left, right, (one, other))
+        if not numbers and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
+            why = why or "relates sizes, and counts nothing"
+        if why or (numbers and self._has_wrong_unit(left.expression, right, asides)):
+            return why
+        if not numbers or (high >= LEAST_FAR and not (computed and ratio <= FAR_APART)):
+            factors = {number.value for side in (left, right) for number in numbers_in(side.expression)} | set(SHIFTS)
+            left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
+            if not 0 < ratio <= FAR and not left_out:
+                return TOO_FAR
+        return ""  # "92 × 4 × 4 = 32" holds only numbers
 
     def _of_variables(self, left: Side, right: Side, asides: bool) -> str:
         """Return why sides with variables may both be right: these may have other values here."""
@@ -125,8 +215,11 @@ class Doubts:
 
         Outside of a table only a small number is too far.
         """
-        low, high = sorted(abs(self.readings.value(side.expression, asides).exact) for side in (left, right))
-        lettered = isinstance(right.expression, Number) and right.expression.rounded
+        one, other = left.expression, right.expression
+        if row and isinstance(one, Number) and isinstance(other, Number) and one.rounded and other.rounded:
+            return True  # "| 36.58 GB | 33.52 GB |" before and after
+        low, high = sorted(abs(self.readings.value(side, asides).exact) for side in (one, other))
+        lettered = isinstance(other, Number) and other.rounded
         ranges = isinstance(left.expression, Operation) and set(left.expression.symbols) <= {"-", "/"}
         far = high > NEAR_ROW * low and (not lettered or right.unit not in ("", left.unit))
         sizes = (
@@ -135,6 +228,31 @@ class Doubts:
             and (high < NEAR_ROW or not is_one_slip(*(str(round(one)) for one in (low, high))))
         )
         return (ranges and low < LEAST_REFERENCE) or sizes or (far and (row or low < LEAST_REFERENCE))
+
+    def _are_unproven(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
+        """Return whether a row's number is far from its product, and no other row has its own.
+
+        Example: "| 128 × 56 × 56 | 73,984 |" of a feature map and its parameters.
+        """
+        one, number = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        low, high = sorted((abs(one), abs(number)))
+        rounded = isinstance(right.expression, Number) and right.expression.rounded
+        if rounded or high <= NEAR * low or _are_like(low, high, right.expression):
+            return False
+        first, last = (
+            bisect_left(self.statements, line, key=_line_of)
+            for line in (statement.line - MOST_ROWS, statement.line + MOST_ROWS)
+        )
+        rows = (row.sides for row in self.statements[first:last] if len(row.sides) == 2 and "|" in row.plain)
+        return not any(self._equal(*row) for row in rows)
+
+    def _equal(self, left: Side, right: Side) -> bool:
+        """Return whether a product of numbers alone is the number next to it."""
+        if any(True for _ in names_in(left.expression)) or not isinstance(left.expression, Operation):
+            return False
+        return self.readings.value(left.expression, asides=False).meets(
+            self.readings.value(right.expression, asides=False)
+        )
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a row has the product of one layer and the number of several.
@@ -151,6 +269,19 @@ class Doubts:
         return some == times * one or (
             times not in POWERS and number is not None and number.meets(exactly(times * one))
         )
+
+
+def _are_like(low: Fraction, high: Fraction, number: Expression) -> bool:
+    """Return whether two numbers far apart differ by a slip: in a digit, or in a power of ten."""
+    if any(abs(high - power * low) <= 2 * LITTLE * high for power in POWERS):
+        return True
+    return isinstance(number, Number) and any(
+        is_typed_for(number, meant, least=LEAST_ALIKE) for meant in (low, high) if meant != number.value
+    )
+
+
+def _line_of(statement: Statement) -> int:
+    return statement.line
 
 
 def _of_rates(statement: Statement, left: Side) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tallystick.answers.check.chain.sides import numbers_in
-from tallystick.answers.check.chain.unlike import BILLION, MEASURED
-from tallystick.derivations.arithmetic import Expression, Number, Operation
+from tallystick.answers.check.chain.binary import BILLION, MEASURED
+from tallystick.answers.check.chain.sides import PERCENT, numbers_in
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
 from tallystick.derivations.statements import Side
 
 
@@ -21,6 +21,15 @@ def without_first(left: Expression) -> Expression | None:
     if not (isinstance(left, Operation) and set(left.symbols) == {"+"} and len(left.parts) > 2):
         return None
     return left._replace(symbols=left.symbols[1:], parts=left.parts[1:]) if isinstance(left.parts[0], Number) else None
+
+
+def without_note(side: Expression) -> Expression:
+    """Return a number with a letter without the name or share behind it: "617M (0.4%)"."""
+    if not (isinstance(side, Operation) and side.symbols == ("(",)):
+        return side
+    number, note = side.parts
+    noted = isinstance(note, Name) or (isinstance(note, Number) and note.rounded and note.unit <= PERCENT)
+    return number if noted and isinstance(number, Number) and number.rounded else side
 
 
 def in_unit(side: Side, unit: int) -> Expression:

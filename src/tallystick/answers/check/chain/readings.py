@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
+from tallystick.answers.check.chain.binary import BINARY, binary_powers
 from tallystick.answers.check.chain.forms import (
     are_results,
     below,
@@ -17,20 +18,18 @@ from tallystick.answers.check.chain.forms import (
     product,
     with_bias,
     without_first,
+    without_note,
 )
-from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip
 from tallystick.answers.check.chain.rounding import LITTLE, SCALED, continues, is_cut
 from tallystick.answers.check.chain.sides import (
     LEAST_REFERENCE,
+    PERCENT,
     first_addend,
     first_factor,
     has_aside,
     last_addend,
-    names_in,
-    numbers_in,
     symbolic,
 )
-from tallystick.answers.check.chain.unlike import binary_powers, unlike
 from tallystick.answers.check.claims import Claim
 from tallystick.derivations.arithmetic import (
     Expression,
@@ -40,7 +39,6 @@ from tallystick.derivations.arithmetic import (
     Value,
     alone,
     evaluate,
-    exactly,
     scaled,
     ungrouped,
 )
@@ -50,24 +48,17 @@ from tallystick.derivations.statements import Side, Statement
 NEAR_SUM = Fraction(1, 4)  # the same of a sum in an omitted unit and its wrong result
 LEAST_SLIP = 1000  # a shorter number is another one but for a digit by chance, in some unit
 LEAST_SUM_SLIP = 100  # the same of a sum: "14 + 84 + 28 = 726 GB"
-ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
 
 _BIAS = re.compile(
     r"(?:\+|\b(?:and|with|incl\w*|mit|avec|con|com))\s*bias|\u542b\u504f\u7f6e|\bbias included", re.IGNORECASE
 )
-FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
-FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
 LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65M × 4": a small number next to a large one is a size
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
-ABOUT_RIGHT = "is about right, as its sign says"
-TOO_FAR = "has sides too far apart to be meant as equal"
-PERCENT = Fraction(1, 100)
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
 NEAR_FACTOR = 20  # 33,554,432 is within a twentieth of "32MB", which goes on as a factor
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
-BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that means MiB
 
 FRACTIONS = tuple(1 / shift for shift in SHIFTS[:3])  # of a second: ms, µs, ns
 
@@ -106,41 +97,35 @@ class Readings:
         """
         if len(sides) < 2 or not self.wrong(sides):
             return sides
-        last = sides[-1].expression
-        others: list[Sides] = [[_with(side, ungrouped(side.expression)) for side in sides]]
-        in_units: list[Sides] = []
-        if isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE:
-            for scale in SCALED:
-                lacking = (
-                    scaled(one.expression, scale) if may_lack(one.expression) else one.expression for one in sides
-                )
-                in_units.append([_with(one, expression) for one, expression in zip(sides, lacking, strict=True)])
-        others += in_units
-        if statement.clause.lstrip().startswith("+") and before is not None:
-            goes_on = Operation(("+",), (Number(before.stated), sides[0].expression))  # "a + b = c. + d = e"
-            others.append([_with(sides[0], goes_on), *sides[1:]])
-        if symbolic(sides[0].expression) and len(sides) > 2:
-            others.append(sides[1:])  # the formula's variables may differ from its numbers
-        if isinstance(last, Number) and last.rounded and last.unit <= PERCENT:  # "(3.04 - 2.91) / 3.04 × 100 = 4.3%"
-            others.append([*sides[:-1], _with(sides[-1], Number(last.value / PERCENT, last.unit / PERCENT))])
-        if isinstance(last, Number) and last.rounded:
-            others += [[_with(side, in_unit(side, unit)) for side in sides] for unit in _UNITS]
-        unnamed = [self._unnamed(side.expression) for side in sides]
-        if any(one is not side.expression for one, side in zip(unnamed, sides, strict=True)):
-            others.append([_with(side, one) for one, side in zip(unnamed, sides, strict=True)])
-        if any(isinstance(side.expression, Operation) and "/" in side.expression.symbols for side in sides):
-            others.append([_with(side, below(side.expression)) for side in sides])
-        if _BIAS.search(statement.label):
-            others += [[_with(sides[0], both), *sides[1:]] for both in with_bias(sides[0].expression)]
-        others.append(self._shifted(sides))
-        others = [one for one in others if _differ(one, sides)]
+        bare = [_with(side, without_note(side.expression)) for side in sides]
+        in_units = _in_units(bare)
+        first = [bare, [_with(side, ungrouped(side.expression)) for side in bare], *in_units]
+        ways = [*first, *self._ways(statement, bare, before), self._shifted(bare), self._unrounded(bare)]
+        others = [one for one in ways if _differ(one, sides)]
         found = next((one for one in others if not self.wrong(one)), None)
         # "48 × 40.96 + 2 × 80.41 = 2.12B" is in millions, and cut.
-        near = (one for one in (sides, *others) if self._nearly(one))
-        added = in_units if is_sum_of_decimals(sides[0].expression) else ()
+        near = (one for one in (bare, *others) if self._nearly(one))
+        added = in_units if is_sum_of_decimals(bare[0].expression) else ()
         summed = (one for one in added if self._nearly(one, within=NEAR_SUM))
         typed = (one for one in others if self._is_typed(one))
-        return found or next(near, None) or next(summed, None) or next(typed, sides)
+        return found or next(near, None) or next(summed, None) or next(typed, bare)
+
+    def _ways(self, statement: Statement, sides: Sides, before: Claim | None) -> Iterator[Sides]:
+        """Yield other ways to read a chain: without a unit or a name, or with a bias."""
+        first, last = sides[0], sides[-1].expression
+        if statement.clause.lstrip().startswith("+") and before is not None:
+            goes_on = Operation(("+",), (Number(before.stated), first.expression))  # "a + b = c. + d = e"
+            yield [_with(first, goes_on), *sides[1:]]
+        if symbolic(first.expression) and len(sides) > 2:
+            yield sides[1:]  # the formula's variables may differ from its numbers
+        if isinstance(last, Number) and last.rounded:
+            if last.unit <= PERCENT:  # "(3.04 - 2.91) / 3.04 × 100 = 4.3%"
+                yield [*sides[:-1], _with(sides[-1], Number(last.value / PERCENT, last.unit / PERCENT))]
+            yield from ([_with(side, in_unit(side, unit)) for side in sides] for unit in _UNITS)
+        yield [_with(side, self._unnamed(side.expression)) for side in sides]
+        yield [_with(side, below(side.expression)) for side in sides]
+        if _BIAS.search(statement.label):
+            yield from ([_with(first, both), *sides[1:]] for both in with_bias(first.expression))
 
     def _is_typed(self, sides: Sides) -> bool:
         """Return whether a chain is right but for one digit of its last number."""
@@ -174,6 +159,21 @@ class Readings:
         """Return whether two sides differ by little."""
         one, other = (self.value(side.expression, asides).exact for side in (left, right))
         return abs(one - other) <= within * abs(one)
+
+    def _unrounded(self, sides: Sides) -> Sides:
+        """Let each side go on from the fraction that its whole number rounds.
+
+        Example: "0.3 × 590,118,912 = 177,035,674 × 2 = 354,071,347".
+        """
+        found = [sides[0]]
+        for side in sides[1:]:
+            factor, product = first_factor(side.expression), side.expression
+            if isinstance(product, Operation) and isinstance(factor, Number) and factor.unit == 1:
+                before = self.value(found[-1].expression, asides=False).exact
+                if before.denominator > 1 and abs(factor.value - before) < 1:
+                    product = product._replace(parts=(Number(before), *product.parts[1:]))
+            found.append(_with(side, product))
+        return found
 
     def _shifted(self, sides: Sides) -> Sides:
         """Add the omitted units to the numbers of a chain.
@@ -303,78 +303,16 @@ class Readings:
         computed = all(isinstance(one, Operation) for one in left.parts[1:])
         return set(left.symbols) == {"+"} and equal.count(False) == 1 and (len(pairs) > 2 or (computed and equal[1]))
 
-    def _has_wrong_unit(self, left: Expression, right: Side, asides: bool) -> bool:
-        """Return whether a product has a number's digits, but not its letter: "= 34M" for 34B."""
-        number = right.expression
-        if not (
-            isinstance(left, Operation) and isinstance(number, Number) and number.rounded and right.unit != "bytes"
-        ):
-            return False
-        value, stated = self.value(left, asides), alone(number, loose=right.loose)
-        shifts = (*SHIFTS, *(1 / shift for shift in SHIFTS))
-        moved = (stated.times(exactly(shift)) for shift in shifts) if stated else ()
-        return number.unit >= LEAST_UNIT and any(value.meets(one) for one in moved)
 
-    def _sets(self, left: Expression, number: Fraction) -> bool:
-        """Return whether a number is set right here, behind a line's number: "5 d_model = 768"."""
-        if not (isinstance(left, Operation) and left.symbols == ("*",)):
-            return False
-        before, name = left.parts
-        return isinstance(before, Number) and isinstance(name, Name) and self.stated[name.name].exact == number
-
-    def _rounds(self, left: Side, right: Side, asides: bool) -> str:
-        """Return why a number may be right after all: the decimals before it are rounded."""
-        sides = (left.expression, right.expression)
-        if isinstance(sides[0], Number) and isinstance(sides[1], Operation):
-            left, right = right, left  # "d_ff = 2048 = 2.67 × d_model"
-            sides = sides[::-1]
-        if isinstance(sides[0], Number) or not any(one.is_decimal for side in sides for one in numbers_in(side)):
-            return ""
-        one, other = (self.value(side.expression, asides).exact for side in (left, right))
-        if right.loose and abs(one - other) <= ABOUT * abs(one):
-            return ABOUT_RIGHT  # "2^16 × 1.999 ≈ 131072"
-        computed = self.value(left.expression, asides, loose=True)
-        number = alone(right.expression, loose=right.loose) or self.value(right.expression, asides, loose=True)
-        if computed.meets(number):
-            return "is right if its decimals are rounded"  # "tanh(1) = 0.76, 30 × 0.76 = 22.9"
-        return ""
-
-    def doubt(self, left: Side, right: Side, *, asides: bool) -> str:
-        """Return why two unequal sides are not judged, or "" if they are."""
-        if not (left.sure and right.sure):
-            values = [self.value(side.expression, asides) for side in (right, left)]
-            # One wrong digit in six or more is a slip of typing, whatever the words say.
-            least = LEAST_SHORT if right.unit == "parameters" else LEAST_EXACT  # "[64 x 4] = 257 parameters"
-            computed = isinstance(right.expression, Number) and isinstance(left.expression, Operation)
-            if computed and has_slip(*values, least=least):
-                return ""
-            return "has words or a function among its numbers"
-        return self._far(left, right, asides) or self._rounds(left, right, asides)
-
-    def _far(self, left: Side, right: Side, asides: bool) -> str:
-        """Return why two unequal sides are not meant as equal, or "" if they are."""
-        one, other = (self.value(side.expression, asides).exact for side in (left, right))
-        if right.loose and symbolic(right.expression):
-            parts = left.expression.parts if isinstance(left.expression, Operation) else ()
-            if abs(one - other) <= LITTLE * abs(one) or right.expression in parts:
-                return ABOUT_RIGHT  # "4 × n² + n ≈ 4 × n²"
-        if isinstance(right.expression, Number) and self._sets(left.expression, other):
-            return "sets a size, behind a number"
-        low, high = sorted((abs(one), abs(other)))
-        computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
-        ratio = high / low if low else 0
-        numbers = not any(True for _ in names_in(left.expression))
-        why = unlike(left, right, (one, other))
-        if not numbers and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
-            why = why or "relates sizes, and counts nothing"
-        if why or (numbers and self._has_wrong_unit(left.expression, right, asides)):
-            return why
-        if not numbers or (high >= LEAST_FAR and not (computed and ratio <= FAR_APART)):
-            factors = {number.value for side in (left, right) for number in numbers_in(side.expression)} | set(SHIFTS)
-            left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
-            if not 0 < ratio <= FAR and not left_out:
-                return TOO_FAR
-        return ""  # "92 × 4 × 4 = 32" holds only numbers
+def _in_units(sides: Sides) -> list[Sides]:
+    """Return a chain with its numbers in millions, and so on, if its last number has a letter."""
+    last = sides[-1].expression
+    if not (isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE):
+        return []
+    return [
+        [_with(one, scaled(one.expression, scale) if may_lack(one.expression) else one.expression) for one in sides]
+        for scale in SCALED
+    ]
 
 
 def _units(side: Side) -> Sequence[Fraction]:
@@ -394,4 +332,4 @@ def _differ(one: Sides, other: Sides) -> bool:
 
 
 def _with(side: Side, expression: Expression) -> Side:
-    return side._replace(expression=expression)
+    return side if expression is side.expression else side._replace(expression=expression)

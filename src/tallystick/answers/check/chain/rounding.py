@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from tallystick.answers.check.chain.binary import MEASURED
 from tallystick.answers.check.chain.sides import computes
-from tallystick.answers.check.chain.unlike import MEASURED
 from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone
 from tallystick.derivations.statements import Side
 

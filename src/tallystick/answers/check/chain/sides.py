@@ -8,6 +8,7 @@ from fractions import Fraction
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation
 from tallystick.derivations.statements import Side
 
+PERCENT = Fraction(1, 100)
 LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of an earlier line
 
 

@@ -7,48 +7,33 @@ from fractions import Fraction
 from itertools import product
 from math import floor
 
-from tallystick.answers.check.chain.sides import names_in
+from tallystick.answers.check.chain.binary import LIKE, MEASURED, MOST_PREFIXES, PREFIXES, binary
+from tallystick.answers.check.chain.sides import PERCENT, names_in
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Side
 
-BINARY_LETTER = "is right if it counts 1,024 as 1,000"
-DECIMAL_LETTER = "is right if it counts 1,000 as 1,024"
 TWO_NUMBERS = "sets one number equal to another, and computes nothing"
 
 _LEAST_COMPARED = 1000  # two smaller numbers are sizes, shares or settings
 _LEAST_TYPED = 100  # two smaller numbers with one digit apart are not mistyped
-_LIKE = Fraction(1, 50)  # a ratio this near to a conversion is one
-_NEAR_POWER = Fraction(1, 1000)  # a ratio this near to 1.024 is of the two meanings of kilo
 _LEAST_CONVERTED = Fraction(3, 2)  # nearer sides are in one unit
 _PER_BYTE = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
-MOST_PREFIXES = 4  # kilo, mega, giga, tera
-_PREFIXES = (Fraction(1000), Fraction(1024))
-_LETTERED = tuple(_PREFIXES[0] ** power for power in range(1, MOST_PREFIXES))  # the last digits of whole letters
 _SCALES = (
     Fraction(1),
-    *((mine / its) ** power for mine, its in product(_PREFIXES, _PREFIXES) for power in range(MOST_PREFIXES)),
-    *(prefix**power for prefix in _PREFIXES for power in range(1, MOST_PREFIXES + 1)),
+    *((mine / its) ** power for mine, its in product(PREFIXES, PREFIXES) for power in range(MOST_PREFIXES)),
+    *(prefix**power for prefix in PREFIXES for power in range(1, MOST_PREFIXES + 1)),
 )
-_MOST_DECIMALS = 3
-# The power of 1,024 that a unit names: 3 for a last digit of "14 GiB", and of "14.0 GiB"
-_NAMED = {
-    _PREFIXES[1] ** power / 10**decimals: power
-    for power in range(1, MOST_PREFIXES + 1)
-    for decimals in range(_MOST_DECIMALS + 1)
-}
+_OPERATIONS = (2, 6)  # of each parameter
 _WIDTHS = (2, 4, 8)  # bytes of a number
 _CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, _PER_BYTE))
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
-BILLION = 10**9
 _NEAR_FRACTION = 8  # a result within an eighth of a computed fraction is meant as it
 _ROUND = 2  # digits before the zeros of a round number
 _FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
 TEN = Number(Fraction(10))
-
-MEASURED = ("bytes", "operations", "multiplications")  # units of numbers that count no parameters
 
 
 def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
@@ -60,15 +45,13 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         values: the values of both.
     """
     one, other = left.expression, right.expression
-    why = _small(one, other, *values) or _converted(left, right, *values) or _binary(one, right, *values)
+    why = _small(one, other, *values) or _converted(left, right, *values) or binary(one, right, *values)
     if why:
         return why
     if _fused(left, right, *values):
         why = "is right if a multiplication with its addition is one operation, or two"
     elif _lost_powers(one, values[1]):
         why = "is right if a superscript was lost"
-    elif _divides_whole(one, values[1]):
-        why = "is right if its quotients are whole numbers"
     elif _restates(other, *values):
         why = "restates its factors as round numbers"
     elif right.unit in MEASURED and left.unit != right.unit and isinstance(one, Name | Number):
@@ -83,9 +66,7 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         why = "states a range"
     elif isinstance(other, Operation) and other.symbols == ("^",) and other.parts[0] == TEN:
         why = "rounds to a power of ten"
-    elif _shapes(one, other):
-        why = "multiplies matrices: these are their shapes"
-    return why
+    return why or _divided(one, right, *values) or _shaped(one, other)
 
 
 def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) -> str:
@@ -101,68 +82,26 @@ def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) 
     return ""
 
 
-def _binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str:
-    """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
-    number = right.expression
-    if one != other and (_counts_binary(number, one) or _counts_binary(left, other)):
-        return BINARY_LETTER
-    if not isinstance(number, Number) or right.unit not in MEASURED:
-        return ""
-    ratio = max(one, other) / min(one, other)
-    if right.unit == "bytes" and isinstance(left, Operation) and abs(ratio / BILLION - 1) <= _LIKE:
-        return "is right if B stands for bytes"  # "7B × 0.5B = 3.5 GB"
-    if isinstance(left, Number) and left.rounded and left.unit >= _PREFIXES[0]:
-        number = left  # "24 KB = 24,576 bytes"
-    if not number.rounded:
-        return ""
-    near = min(number.unit / number.value / 2, _NEAR_POWER)
-    powers = (Fraction(1024, 1000) ** power for power in range(1, binary_powers(number) + 1))
-    named = _NAMED.get(number.unit, 0)  # "7 × 10^9 × 2 = 14 GiB"
-    if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near:
-        return DECIMAL_LETTER
-    return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
-
-
-def binary_powers(number: Number) -> int:
-    """Return how often a number's letter may count 1,024 as 1,000: twice for MB.
-
-    61 KB may mean KiB, but no GiB; "61 KiB" says so.
-    """
-    if str(number.unit.numerator).strip("0") != "1":
-        return 0
-    return sum(number.unit >= 1000**less or number.value >= 1000 ** (less + 1) for less in range(MOST_PREFIXES - 1))
-
-
-def _counts_binary(side: Expression, meant: Fraction) -> bool:
-    """Return whether a number is exactly another if its letter counts 1,024: "128K = 131,072".
-
-    It may be a sum of such numbers: "250M + 7.25B".
-    """
-    numbers = side.parts if isinstance(side, Operation) and set(side.symbols) == {"+"} else (side,)
-    lettered = [number for number in numbers if isinstance(number, Number) and number.rounded]
-    if len(lettered) < len(numbers):
-        return False
-    binary = [_in_binary(number, number.value) for number in lettered]
-    last = lettered[-1]
-    whole = last.unit in _LETTERED and last.value >= _PREFIXES[0] * last.unit  # "2560M" has the letter M, not G
-    return sum(binary) == meant or (whole and len(lettered) == 1 and _in_binary(last, last.unit) == meant)
-
-
-def _in_binary(number: Number, size: Fraction) -> Fraction:
-    """Return a number with a letter in powers of 1,024: 2^20 for 1M.
-
-    The letter is the largest one below `size`.
-    """
-    power = max((one for one in range(MOST_PREFIXES + 1) if size >= 1000**one), default=0)
-    return number.value * Fraction(1024, 1000) ** power
-
-
 def _fused(left: Side, right: Side, one: Fraction, other: Fraction) -> bool:
-    """Return whether the sides count operations, and one twice as many: "512³ FLOPs ≈ 268M"."""
+    """Return whether the sides count operations, and one twice as many: "512³ FLOPs ≈ 268M".
+
+    Training takes six of each parameter: "7B × 2T tokens = 8.4 × 10²² FLOPs".
+    """
     if not {"operations", "multiplications"} & {left.unit, right.unit}:
         return False
     low, high = sorted((one, other))
-    return abs(high - 2 * low) <= _LIKE * high
+    return any(abs(high - times * low) <= LIKE * high for times in _OPERATIONS)
+
+
+def _divided(left: Expression, right: Side, one: Fraction, other: Fraction) -> str:
+    """Return why a quotient may be another number: it is cut, or taken less 1."""
+    number = right.expression
+    if _divides_whole(left, _width(number) or other):
+        return "is right if its quotients are whole numbers"
+    if isinstance(number, Number) and number.rounded and number.unit <= PERCENT:
+        gain = abs(abs(one - 1) - other) <= number.unit  # "4.8 / 3.35 = 43%"
+        return "states by how much its ratio is above or below 1" if gain else ""
+    return ""
 
 
 def _divides_whole(left: Expression, meant: Fraction) -> bool:
@@ -192,7 +131,7 @@ def _cut(side: Expression) -> Value:
 
 def _restates(right: Expression, one: Fraction, other: Fraction) -> bool:
     """Return whether a product has round numbers for those before: "= 1000 × 10^12 × 0.4"."""
-    if not isinstance(right, Operation) or abs(one - other) > _LIKE * max(one, other):
+    if not isinstance(right, Operation) or abs(one - other) > LIKE * max(one, other):
         return False
     return _is_round(right)
 
@@ -213,7 +152,7 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     number = right.expression
     # "4096 × 8 × 2 = 35,536 bytes" has no unit to be off by.
     whole = isinstance(number, Number) and number.unit == 1 and not number.rounded
-    like = 0 if whole and isinstance(left.expression, Operation) else _LIKE
+    like = 0 if whole and isinstance(left.expression, Operation) else LIKE
     conversions = _SCALES if right.unit == "bytes" and _ends_in_width(left.expression) else _CONVERSIONS
     near = (abs(ratio - conversion) <= like * ratio for conversion in conversions)
     return "converts to another unit" if any(near) else ""
@@ -236,7 +175,7 @@ def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
     if rough and high < _LEAST_COMPARED:
         return "states two sizes"  # "50    ~1.2"
     ratio = high / min(one.value, other.value)
-    if ratio > _FAR and not any(abs(ratio / unit - 1) <= _LIKE for unit in (10, 100, 10**3, 10**6, 10**9)):
+    if ratio > _FAR and not any(abs(ratio / unit - 1) <= LIKE for unit in (10, 100, 10**3, 10**6, 10**9)):
         return TWO_NUMBERS  # "3k = 8", to be solved for k
     if right.loose and _is_round(one) and _is_round(other):
         return TWO_NUMBERS  # "1000 words have ~5000 characters"
@@ -275,9 +214,30 @@ def _with_powers(side: Expression) -> Iterator[Expression]:
                 yield side._replace(parts=(*side.parts[:place], power, *side.parts[place + 1 :]))
 
 
+def _shaped(left: Expression, right: Expression) -> str:
+    """Return why a product may be no number: it is the shape of a matrix or of a window."""
+    if _shapes(left, right) or _begins_shape(left, right):
+        return "multiplies matrices: these are their shapes"
+    return "compares two windows" if _width(left) and _width(right) else ""  # "three 3 × 3 = 7 × 7"
+
+
 def _shapes(left: Expression, right: Expression) -> bool:
     """Return whether the sides are shapes of a product: "(512 × 64) × (64 × 512) = 512 × 512"."""
     if not (isinstance(left, Operation) and set(left.symbols) == {"*"} and isinstance(right, Operation)):
         return False
     pairs = [part.parts for part in (*left.parts, right) if isinstance(part, Operation) and part.symbols == ("*",)]
     return len(pairs) == len(left.parts) + 1 > 2 and (pairs[0][0], pairs[-2][1]) == pairs[-1]
+
+
+def _width(side: Expression) -> Fraction | None:
+    """Return the width of a square window, "13 × 13", or None."""
+    if not (isinstance(side, Operation) and side.symbols == ("*",) and side.parts[0] == side.parts[1]):
+        return None
+    number = side.parts[0]
+    return number.value if isinstance(number, Number) and number.value < _LEAST_COMPARED else None
+
+
+def _begins_shape(left: Expression, right: Expression) -> bool:
+    """Return whether a number is the first of a shape: "(3 × 2) = 3 samples, 2 features"."""
+    small = isinstance(right, Number) and right.value < _LEAST_TYPED
+    return small and isinstance(left, Operation) and left.symbols == ("*",) and left.parts[0] == right

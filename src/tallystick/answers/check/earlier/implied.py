@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from tallystick.answers.check.chain.binary import meets_binary
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
@@ -14,10 +15,11 @@ from tallystick.answers.check.claims import Claim, is_total, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
-from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, Lists
+from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, Lists, is_bytes
 from tallystick.answers.check.earlier.repeated import Repeated
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
+from tallystick.answers.check.model.quantity import Quantity
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import (
@@ -68,6 +70,14 @@ class Implied:
             claim: its value.
             judged: whether it calls itself a total, and so must add all lines.
         """
+        found = self._sum(statement, claim, judged=judged)
+        if found is None or found.fits:
+            return found
+        if self.allowances.passes_over(found.places):
+            return None
+        return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))
+
+    def _sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         above = self.so_far.summed(claim.written)
         if len(above) == 2 and claim.stated < LEAST_TOTAL and not judged:
             above = []
@@ -91,7 +101,6 @@ class Implied:
             and not any(self.so_far.at(one).is_vague for one in above)
             and not claim.is_vague
             and not self.allowances.leaves_out(above, claim)
-            and not self.allowances.passes_over(above)
             and not self.allowances.goes_on_right(above, claim)
             and not (judged and not tags_of(statement.label) and self.allowances.lacks_a_norm(above, claim))
         )
@@ -164,7 +173,7 @@ class Implied:
             else None
         )
         loose = alone(claim.side, loose=claim.is_rounded)
-        if named is None or loose is None:
+        if named is None or loose is None or self._is_of_the_model(claim, named):
             return None
         far, rounds = _is_far(loose, named.parameters), self._rounds_model(claim)
         for found, sums in self._last_lines():
@@ -177,6 +186,12 @@ class Implied:
             if sums.low > (1 + LITTLE) * named.parameters:
                 break
         return None
+
+    def _is_of_the_model(self, claim: Claim, total: Quantity) -> bool:
+        """Return whether a rounded number is another quantity of the model: "617M" of the head."""
+        unit = claim.side.unit if isinstance(claim.side, Number) else 0
+        near = (one for one in self.quantities.whole if one is not total) if self.quantities else ()
+        return any(abs(one.parameters - claim.stated) <= unit for one in near)
 
     def _mistyped(self, claim: Claim, *, judged: bool) -> Sum | None:
         """Return the last lines whose sum a number is, but for one digit or two swapped ones."""

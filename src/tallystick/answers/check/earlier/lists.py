@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
+from tallystick.answers.check.chain.binary import BINARY
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike
-from tallystick.answers.check.chain.readings import BINARY
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -9,7 +10,14 @@ from itertools import pairwise
 from tallystick.answers.check.chain.sides import symbolic
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_total
 from tallystick.answers.check.equations import Judge
+from tallystick.derivations.statements import Statement
 
+# GPT-2, BERT-base, LLaMA-7B, Llama 3 70B
+_NAME = re.compile(
+    r"\b(?:GPT|BERT|LLaMA|Mi[sx]tral|Qwen|Gemma|PaLM|OPT|Falcon|BLOOM|Phi|DeepSeek|ChatGLM|T5)(?![a-z])[\w.]*"
+    r"(?:[ -](?:v?\d+(?:\.\d+)?[BM]?|small|base|medium|large|xl|tiny|mini)\b)*",
+    re.IGNORECASE,
+)
 UNLIKE = Fraction(3, 2)  # the smallest ratio of the totals of two models; a head may be a third of one
 LEAST_TOTAL = 100_000  # of a model in a row of several
 LEAST_PARTS = 2  # that two models have in common, with other sizes
@@ -26,6 +34,31 @@ def is_of_models(judge: Judge, place: int) -> bool:
     stated = [claim.meant for number in row if (claim := judge.claims[number]) is not None]
     counts = all(lines[number].sides[-1].unit in ("", "parameters") for number in row)
     return is_total(lines[place]) and counts and min(stated, default=Fraction(0)) >= LEAST_TOTAL
+
+
+def named_apart(judge: Judge, place: int) -> tuple[int, ...]:
+    """Return the totals of several models that a text names, if one of them is at `place`, or ().
+
+    Each is the largest number computed under the name of its model: in the line or its heading.
+    """
+    largest: dict[str, int] = {}
+    for at, (line, claim) in enumerate(zip(judge.derivation.statements, judge.claims, strict=True)):
+        if claim is None or claim.expression is None or claim.meant < LEAST_TOTAL or is_in_bytes(line):
+            continue
+        name = _model_of(line)
+        if name and (name not in largest or claim.meant >= judge.so_far.at(largest[name]).meant):
+            largest[name] = at
+    own = _model_of(judge.derivation.statements[place])
+    sizes = sorted(judge.so_far.at(at).meant for at in largest.values())
+    unlike = all(more >= UNLIKE * less for less, more in pairwise(sizes))
+    return tuple(sorted(largest.values())) if own in largest and len(largest) > 1 and unlike else ()
+
+
+def _model_of(statement: Statement) -> str:
+    """Return the model that a line names before its first colon, or else its heading, or ""."""
+    begins = statement.plain.lstrip("| ").partition(":")[0].partition("|")[0]
+    found = next((name for words in (begins, statement.heading) if (name := _NAME.search(words))), None)
+    return found[0].lower().replace(" ", "-") if found else ""
 
 
 def in_columns(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:

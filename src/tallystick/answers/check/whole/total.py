@@ -11,10 +11,19 @@ from typing import NamedTuple
 
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, symbolic
 from tallystick.answers.check.chain.variables import MOST_COUNTED
-from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures, mentions_adapters
+from tallystick.answers.check.claims import (
+    LEAST_COUNT,
+    Claim,
+    is_in_bytes,
+    is_of_adapters,
+    is_total,
+    measures,
+    mentions_adapters,
+)
 from tallystick.answers.check.earlier.implied import begins_line
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import layers_of, tags_of
+from tallystick.answers.check.whole.prose import in_prose
 from tallystick.answers.check.whole.sections import (
     ACTIVE,
     MOST_WORDS,
@@ -27,11 +36,10 @@ from tallystick.answers.check.whole.sections import (
     says_total,
     words_of,
 )
-from tallystick.answers.check.whole.several import apart, grand_total, in_columns, is_of_models
-from tallystick.derivations.arithmetic import ASIDES, Number, Operation, alone, evaluate, exactly
+from tallystick.answers.check.whole.several import apart, grand_total, in_columns, is_of_models, named_apart
+from tallystick.derivations.arithmetic import ASIDES, Number, Operation
 from tallystick.derivations.statements import TOTAL, Statement
 
-LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_ROWS = 2  # of a table, above their sum
@@ -50,7 +58,10 @@ def whole(judge: Judge) -> Whole:
     A number from which a text only computes bytes, operations or hours is given, not counted.
     """
     found = _stated_whole(judge)
-    return found if found.place is None or _counts(judge, found.place) else Whole(None)
+    if found.place is None or not _counts(judge, found.place):
+        return Whole(None, found.several)
+    several = named_apart(judge, found.place) if judge.quantities is None else ()
+    return Whole(None, several) if several else found
 
 
 def _counts(judge: Judge, place: int) -> bool:
@@ -61,7 +72,9 @@ def _counts(judge: Judge, place: int) -> bool:
     if TOTAL.search(words_of(statement)) or statement.label.startswith("+"):
         return True
     others = [(line, one) for line, one in zip(judge.derivation.statements, judge.claims, strict=True) if one]
-    computed = [(line, one) for line, one in others if one.expression or len(line.sides) > 1]
+    computed = [
+        (line, one) for line, one in others if one.expression or (len(line.sides) > 1 and one.stated >= LEAST_COUNT)
+    ]
     least = total.stated / LEAST_OF_PARTS
     counted = any(one.stated >= least and not is_in_bytes(line) for line, one in computed)
     return counted or not (computed or any(is_in_bytes(line) for line, _ in others))
@@ -76,7 +89,7 @@ def _stated_whole(judge: Judge) -> Whole:
     totals that are derived one after another, each from lines of its own, are of several models.
     """
     statements = judge.derivation.statements
-    collected = _collected(judge)
+    collected, active = _collected(judge), _active(judge)
     largest = _largest(judge)
     least = max(Fraction(1), largest / LEAST_OF_PARTS)  # 70% is a share; "N = 96" counts layers
     found = {
@@ -87,7 +100,8 @@ def _stated_whole(judge: Judge) -> Whole:
         and (statement.column < 2 or is_of_models(judge, place))
         and (claim.meant >= least or _sums_rows(judge, place))
         and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
-        and _may_be(judge, place, statement, claim, collected)
+        and _may_be(judge, place, claim, collected)
+        and (place not in active or is_near(judge, claim))
     }
     sections = {
         place for place, claim in found.items() if claim.match and claim.match.component and not is_near(judge, claim)
@@ -99,7 +113,7 @@ def _stated_whole(judge: Judge) -> Whole:
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     if not found:
-        ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, _in_prose))
+        ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, in_prose))
         return Whole(next((place for place in ways if place is not None), None))
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
@@ -129,7 +143,7 @@ def _stated_whole(judge: Judge) -> Whole:
 
     best = min(found, key=rank)
     exact = found[best].written.low <= total <= found[best].written.high
-    said = None if exact or adds(found[best]) else _in_prose(judge, rounded=False)
+    said = None if exact or adds(found[best]) else in_prose(judge, rounded=False)
     return Whole(best if said is None else said)
 
 
@@ -155,37 +169,6 @@ def _largest(judge: Judge) -> Fraction:
     lines = zip(judge.derivation.statements, judge.claims, strict=True)
     sizes = (claim.meant for line, claim in lines if claim is not None and claim.expression and not measures(line))
     return max(sizes, default=Fraction(0))
-
-
-def _in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
-    """Return the number in a sentence that is the model's total, perhaps rounded, or None.
-
-    It serves a text without a stated total. The sentence is added to the statements.
-
-    Args:
-        judge: the statements of the text, judged.
-        rounded: whether a rounded number will do.
-    """
-    total = judge.quantities.total if judge.quantities else 0
-    # A number above all equations is given, not derived.
-    first = min((equation.line for equation in judge.equations), default=0)
-    found = [
-        statement
-        for statement in judge.derivation.prose
-        if statement.line >= first
-        and (value := alone(statement.sides[0].expression, loose=False)) is not None
-        and value.low <= total <= value.high
-        and (value.high - value.low) * LEAST_SHARE <= total
-        and (rounded or value.low == value.high)
-    ]
-    if not found:
-        return None
-    best = min(found, key=lambda statement: statement.sides[0].expression != Number(Fraction(total)))
-    judge.derivation = judge.derivation._replace(statements=(*judge.derivation.statements, best))
-    side = best.sides[0].expression
-    stated = evaluate(side, {}).exact
-    judge.claims.append(Claim(stated, stated, None, side, written=alone(side, loose=True) or exactly(stated)))
-    return len(judge.claims) - 1
 
 
 def _of_adapters(judge: Judge) -> int | None:
@@ -304,12 +287,13 @@ def _repeats(judge: Judge, claim: Claim) -> bool:
     return len(sizes) == 2 and 1 < sizes[0] <= MOST_COUNTED and sizes[1] >= LEAST_REFERENCE and sizes[1] in earlier
 
 
-def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collected: frozenset[int]) -> bool:
+def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -> bool:
     """Return whether a statement may be the total, given its addends and its label."""
+    statement = judge.derivation.statements[place]
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if is_model:  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
         return not is_part(judge, claim) or adds(claim) or is_total(statement)
-    if is_part(judge, claim) or (ACTIVE.search(statement.label) and not is_near(judge, claim)):
+    if is_part(judge, claim):
         return False
     about = about_of(statement)
     if is_total(statement):
@@ -320,6 +304,13 @@ def _may_be(judge: Judge, place: int, statement: Statement, claim: Claim, collec
         return True  # "= 85M + embeddings = 110M" adds to what precedes it
     layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", from the total of one layer
     return (place in collected and (adds(claim) or layers)) or (adds(claim) and is_near(judge, claim))
+
+
+def _active(judge: Judge) -> frozenset[int]:
+    """Return the statements of active parameters alone, and those that use them."""
+    lines = enumerate(zip(judge.derivation.statements, judge.claims, strict=True))
+    found = [(place, claim) for place, (line, claim) in lines if claim is not None and ACTIVE.search(line.label)]
+    return frozenset(place for place, _ in found).union(*(claim.users for _, claim in found))
 
 
 def _last_computed(judge: Judge) -> int:

@@ -1,0 +1,98 @@
+"""Read the letters of numbers both ways: kilo as 1,000 and as 1,024."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone, exactly
+from tallystick.derivations.statements import Side
+
+BINARY_LETTER = "is right if it counts 1,024 as 1,000"
+DECIMAL_LETTER = "is right if it counts 1,000 as 1,024"
+MEASURED = ("bytes", "operations", "multiplications")  # units of numbers that count no parameters
+BILLION = 10**9
+BINARY = tuple(Fraction(1024, 1000) ** power for power in (1, 2, 3))  # 384 MB that means MiB
+LIKE = Fraction(1, 50)  # a ratio this near to a conversion is one
+MOST_PREFIXES = 4  # kilo, mega, giga, tera
+PREFIXES = (Fraction(1000), Fraction(1024))
+
+_NEAR_POWER = Fraction(1, 1000)  # a ratio this near to 1.024 is of the two meanings of kilo
+_LETTERED = tuple(PREFIXES[0] ** power for power in range(1, MOST_PREFIXES))  # the last digits of whole letters
+_MOST_DECIMALS = 3
+# The power of 1,024 that a unit names: 3 for a last digit of "14 GiB", and of "14.0 GiB"
+_NAMED = {
+    PREFIXES[1] ** power / 10**decimals: power
+    for power in range(1, MOST_PREFIXES + 1)
+    for decimals in range(_MOST_DECIMALS + 1)
+}
+
+
+def binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str:
+    """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
+    number = right.expression
+    if one != other and (_counts_binary(number, one) or _counts_binary(left, other) or _restates(left, number)):
+        return BINARY_LETTER
+    if not isinstance(number, Number) or right.unit not in MEASURED:
+        return ""
+    ratio = max(one, other) / min(one, other)
+    if right.unit == "bytes" and isinstance(left, Operation) and abs(ratio / BILLION - 1) <= LIKE:
+        return "is right if B stands for bytes"  # "7B × 0.5B = 3.5 GB"
+    if isinstance(left, Number) and left.rounded and left.unit >= PREFIXES[0]:
+        number = left  # "24 KB = 24,576 bytes"
+    if not number.rounded:
+        return ""
+    near = min(number.unit / number.value / 2, _NEAR_POWER)
+    powers = (Fraction(1024, 1000) ** power for power in range(1, binary_powers(number) + 1))
+    named = _NAMED.get(number.unit, 0)  # "7 × 10^9 × 2 = 14 GiB"
+    if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near:
+        return DECIMAL_LETTER
+    return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
+
+
+def binary_powers(number: Number) -> int:
+    """Return how often a number's letter may count 1,024 as 1,000: twice for MB.
+
+    61 KB may mean KiB, but no GiB; "61 KiB" says so.
+    """
+    if str(number.unit.numerator).strip("0") != "1":
+        return 0
+    return sum(number.unit >= 1000**less or number.value >= 1000 ** (less + 1) for less in range(MOST_PREFIXES - 1))
+
+
+def _counts_binary(side: Expression, meant: Fraction) -> bool:
+    """Return whether a number is exactly another if its letter counts 1,024: "128K = 131,072".
+
+    It may be a sum of such numbers: "250M + 7.25B".
+    """
+    numbers = side.parts if isinstance(side, Operation) and set(side.symbols) == {"+"} else (side,)
+    lettered = [number for number in numbers if isinstance(number, Number) and number.rounded]
+    if len(lettered) < len(numbers):
+        return False
+    binary = [_in_binary(number, number.value) for number in lettered]
+    last = lettered[-1]
+    whole = last.unit in _LETTERED and last.value >= PREFIXES[0] * last.unit  # "2560M" has the letter M, not G
+    return sum(binary) == meant or (whole and len(lettered) == 1 and _in_binary(last, last.unit) == meant)
+
+
+def _restates(left: Expression, right: Expression) -> bool:
+    """Return whether a product writes another's letters out: "2 × 128K = 2 × 131,072"."""
+    if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
+        return False
+    pairs = [(one, other) for one, other in zip(left.parts, right.parts, strict=True) if one != other]
+    return all(isinstance(other, Number) and _counts_binary(one, other.value) for one, other in pairs)
+
+
+def meets_binary(number: Expression, meant: Value) -> bool:
+    """Return whether a rounded number of bytes is a value if its letter counts 1,024."""
+    stated = alone(number, loose=False) if isinstance(number, Number) and number.rounded else None
+    powers = BINARY[: binary_powers(number)] if isinstance(number, Number) else ()
+    return stated is not None and any(stated.times(exactly(power)).meets(meant) for power in powers)
+
+
+def _in_binary(number: Number, size: Fraction) -> Fraction:
+    """Return a number with a letter in powers of 1,024: 2^20 for 1M.
+
+    The letter is the largest one below `size`.
+    """
+    power = max((one for one in range(MOST_PREFIXES + 1) if size >= 1000**one), default=0)
+    return number.value * Fraction(1024, 1000) ** power

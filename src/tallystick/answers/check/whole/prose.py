@@ -1,0 +1,56 @@
+"""Find the total that a sentence states, in a text without any other."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.equations import Judge
+from tallystick.derivations.arithmetic import Number, alone, evaluate, exactly
+from tallystick.derivations.statements import Statement
+
+LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
+MOST_LEFT_OUT = Fraction(1, 1000)  # of a model: norms, biases, a router
+
+
+def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
+    """Return the number in a sentence that is the model's total, perhaps rounded, or None.
+
+    It serves a text without a stated total. The sentence is added to the statements.
+
+    Args:
+        judge: the statements of the text, judged.
+        rounded: whether a rounded number will do.
+    """
+    total = judge.quantities.total if judge.quantities else 0
+    # A number above all equations is given, not derived.
+    first = min((equation.line for equation in judge.equations), default=0)
+    found = [
+        statement
+        for statement in judge.derivation.prose
+        if statement.line >= first
+        and (value := alone(statement.sides[0].expression, loose=False)) is not None
+        and (value.low <= total <= value.high or (rounded and value.is_exact and _is_nearly(value.exact, total)))
+        and (value.high - value.low) * LEAST_SHARE <= total
+        and (rounded or value.is_exact)
+    ]
+    if not found:
+        return None
+    best = min(found, key=lambda statement: _away(statement, total))
+    judge.derivation = judge.derivation._replace(statements=(*judge.derivation.statements, best))
+    side = best.sides[0].expression
+    stated = evaluate(side, {}).exact
+    judge.claims.append(Claim(stated, stated, None, side, written=alone(side, loose=True) or exactly(stated)))
+    return len(judge.claims) - 1
+
+
+def _is_nearly(number: Fraction, total: int) -> bool:
+    """Return whether a number to its last digit leaves out only norms, biases or a router."""
+    return abs(number - total) <= MOST_LEFT_OUT * total
+
+
+def _away(statement: Statement, total: int) -> Fraction:
+    """Return how far a number in a sentence is from the model's total; rounded ones are further."""
+    number = statement.sides[0].expression
+    assert isinstance(number, Number)  # noqa: S101
+    return abs(number.value - total) + (total if number.rounded else 0)
