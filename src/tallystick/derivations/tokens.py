@@ -282,9 +282,9 @@ def _are_bytes(suffix: re.Match[str], number: Number, before: str, behind: str) 
         return bool(wide) or _ALL_BYTES.match(behind) is not None
     if suffix["spaced"] != "B":
         return False
-    whole = not number.is_decimal and _ALL_BYTES.match(behind.lstrip())  # "× 2 B = 354,071,347 B"
-    wide = number.value <= MOST_WIDE and (whole or _IN_BYTES.search(behind))
-    return bool(wide or _ARE_BYTES.match(behind))
+    if number.value <= MOST_WIDE and not number.is_decimal and _ALL_BYTES.match(behind.lstrip()):
+        return True  # "× 2 B = 354,071,347 B"
+    return bool(_ARE_BYTES.match(behind)) or (number.value <= MOST_WIDE and _IN_BYTES.search(behind) is not None)
 
 
 def _is_no_scale(suffix: re.Match[str], number: Number, known: Collection[str]) -> bool:

@@ -155,4 +155,4 @@ def test_words_for_signs(text):
     ids=["without a router", "next to sizes", "far off", "active"],
 )
 def test_a_total_in_a_sentence_next_to_a_model(text, model, total):
-    assert tallystick.check(f"Sizes: 2 × 3 = 6\n\n{text}\n", against=model).total_claimed == total
+    assert tallystick.check(f"An MLP: 3 × 4096 × 14336 = 176,160,768\n\n{text}\n", against=model).total_claimed == total
