@@ -45,24 +45,18 @@ RIGHT = [
     "Patches: num_patches = grid_size[2] * grid_size[5] = 196",  # items of code, no sizes
     "Bandwidth: 4.8 / 3.35 ≈ 43% more",  # above 1
     "Stride 2: (28 - 3 + 0) / 2 + 1 = 13 × 13",
-    "Receptive field: three 3×3 convolutions in a row = 7×7",
+    "Two 3×3 layers see as much: 3×3 = 5×5",
     "x has shape (30 × 2) = 30 samples, 2 features each",
     "h = \\tanh(1.0 + 0.3697) = 0.8781",
-    "angle: \\arccos(0.866) = 30 degrees",
+    "arg: arctan((-1)/(-1)) = arctan(1) = 45°",
     "Clock: (1.2MHz / 38KHz) / 3 = 10.5",
     "Training: 7B params × 2T tokens = 8.4 × 10^22 FLOPs",  # six for each
     "<line x1={20} y1={80} x2={70} y2={85}",
-    "<rect x={60} y={180} width={460}",
     "KV: 2 × 48 × 128K × 2 bytes = 2 × 48 × 131072 × 2",
     "| SoundStream | 2021 | 320 | 75x | 1024 x 8 | first |",
     "| Block 2 | 128 × 56 × 56 | 73,984 |",  # the shape of its output
     "| Weights | 32.5 GB | 32.5 GB |\n| Rest | 4.08 GB | 1.02 GB + 4 bytes |\n| Sum | 36.58 GB | 33.52 GB |",
-    "| GPU memory | 1.38 GB | 40+ GB | 14 GB |",
-    "K: 80 × 64 × 128 × 2 bytes = 1.25 MB\nV: 80 × 64 × 128 × 2 bytes = 1.25 MB\nTotal: 2.5 MB / token",
-    "Gradients: 3B × 4 bytes ≈ 12 GB\nAdam: 3B × 8 bytes ≈ 24 GB\nModel parameters: 3B × 4 bytes (float32) = 12 GB",
-    "| A | ~700 |\n| B | ~500 |\n| C, Memory Systems | ~500 |\n| D | ~600 |\n| E | ~900 |\n\nTotal ~3,200 lines",
-    "Q: 7168 × 1536 = 11.0M\nO: 16384 × 7168 = 117.4M\n\n"
-    "Total: ~128M per layer. Compare to a standard attention, which would be roughly 4 * h^2 = 205M per layer.",
+    "One token:\n  K: 80 × 64 × 128 × 2 bytes = 1.25 MB\n  V: 80 × 64 × 128 × 2 bytes = 1.25 MB\n  Total: 2.5 MB / token",
     "FP16 = 2\nper_token = 2 × 128 × 8 × 128 × 2 = 524,288 bytes ≈ 512 KB (FP16)",
 ]
 WRONG = [

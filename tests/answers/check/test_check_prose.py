@@ -144,15 +144,22 @@ def test_words_for_signs(text):
     assert wrong(text.format("85,954,464")) == [85_054_464]
 
 
+ACTIVE = (
+    "- MLA attention: 187M\n- 9 x 44M expert: 396M\n- Router + norms: ~2M\n- **Active per block: ~585M**\n\n"
+    "58 MoE blocks x 585M = 33.9B. Add the 3 dense blocks (~583M each = 1.75B), and the embedding (927M)."
+)
+
+
 @pytest.mark.parametrize(
     ("text", "model", "total"),
     [
         ("So 8 experts and attention, times 32, plus two tables, give 46,701,477,888.", "mixtral-8x7b", 46_701_477_888),
         ("With L=32 and d_ff=11008. Add the final norm to get **6,738,415,616**.", "llama-2-7b", 6_738_415_616),
         ("So 8 experts, times 32, give 45,701,477,888.", "mixtral-8x7b", None),
-        ("- **Active per block: ~585M**\n\n58 blocks x 585M = 33.9B.", "deepseek-v3", None),
+        (ACTIVE, "deepseek-v3", None),
+        (ACTIVE, None, None),
     ],
-    ids=["without a router", "next to sizes", "far off", "active"],
+    ids=["without a router", "next to sizes", "far off", "active", "active, of no model"],
 )
 def test_a_total_in_a_sentence_next_to_a_model(text, model, total):
     assert tallystick.check(f"An MLP: 3 × 4096 × 14336 = 176,160,768\n\n{text}\n", against=model).total_claimed == total

@@ -59,6 +59,11 @@ def test_a_line_is_read(name):
         "Layers: 12 × 12 × 768² ≈ 85M",
         "total ≈ 124M\n\ntotal ≈ 123.7M",  # with one digit more
         "Total: ~176M parameters (in 4 bits: ~88MB)",
+        "Gradient memory: 3B × 4 bytes ≈ 12 GB\nAdam: 3B × 8 bytes ≈ 24 GB\nModel parameters: 3B × 4 bytes (float32) = 12 GB",
+        "| Part A | first | ~700 |\n| Part B | second | ~500 |\n| Part C | third | ~500 |\n| Part D | Memory Systems | ~500 |\n"
+        "| Part E | fourth | ~600 |\n| Part F | fifth | ~300 |\n| Part G | sixth | ~600 |\n\nTotal ~3,700 lines",
+        "- a: 7168 x 1536 = 11.0M\n- b: 1536 x 128 x 192 = 37.7M\n- c: 1024 x 128 x 160 = 21.0M\n- d: 128 x 128 x 7168 = 117.4M\n\n"
+        "Total: ~187M per layer. Compare to a standard attention, which would be roughly `4 * h^2 = 205M` per layer.",
     ],
 )
 def test_a_line_that_is_not_accused(line):

@@ -262,7 +262,7 @@ def _last_sum(judge: Judge) -> int | None:
     layers = "block" in tags_of(words_of(statement)) - {"one"} and _repeats(judge, last)  # "36 layers: 36 × 1.8B"
     plain = (adds(last) or layers or _is_estimate(last)) and not measures(statement) and not about - {"all", "block"}
     matrix = len(claims) == 1 and is_matrix(last) and not _is_estimate(last)
-    section = is_part(judge, last) or is_of_section(judge, last, last.meant)
+    section = is_part(judge, last) or is_of_section(judge, last, last.meant) or place in _active(judge)
     section = section or (is_total(statement) and not says_total(judge, statement, last, about))
     return place if largest and plain and not matrix and not section else None
 
