@@ -31,16 +31,22 @@ _MARKS = re.compile(r"[\s{}^_$\\]+")
 _ASTERISK = "\u2217"  # as a browser draws "*"; the last copy may have lost it
 _NUMBER = re.compile(r"(?<![\d.,])(\d{4,})\s\1\s\1(?![\d.,])")
 _SHORT = re.compile(r"([^\W\d]\w?=\d{1,2})\1\1")  # L=12L = 12L=12
+_BETWEEN = re.compile(r"\$([^$]+)\$")
 _COMPUTES = re.compile(r"\d.*[=×+≈^/]|[=×+≈/].*\d")
 
 
 def may_repeat(line: str) -> bool:
     """Return whether a line may hold a formula three times."""
-    return line.count("=") > 2 or "\\" in line or _ASTERISK in line
+    return line.count("=") > 2 or "\\" in line or _ASTERISK in line or ("$" in line and line.count("=") > 1)
 
 
 def once(line: str) -> str:
-    """Reduce each formula that occurs three times in a row to its second copy, the source."""
+    """Reduce each formula that occurs three times in a row to its second copy, the source.
+
+    So is one that occurs twice, and is all that stands between two dollar signs.
+    """
+    if "$" in line:
+        line = _BETWEEN.sub(_second, line)
     signs = _ASTERISK not in line
     if not signs:
         line = _NUMBER.sub(r"  \1", line)
@@ -52,6 +58,16 @@ def once(line: str) -> str:
         first, second, third, end = found
         line = f"{line[:first]} {line[second:third]} {line[end:]}"
     return line
+
+
+def _second(formula: re.Match[str]) -> str:
+    """Return the second copy of a formula, "$254−127=127254 - 127 = 127$", or the formula."""
+    shown = list(_characters(formula[1]))
+    half = len(shown) // 2
+    text = "".join(character for character, _ in shown)
+    if half < LEAST or text[:half] != text[half:] or not _COMPUTES.search(text[:half]):
+        return formula[0]
+    return f"${formula[1][shown[half][1] :]}$"
 
 
 def _characters(line: str) -> Iterator[tuple[str, int]]:

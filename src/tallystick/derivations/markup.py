@@ -132,7 +132,7 @@ _SILENT = frozenset(
 _CHARACTERS = str.maketrans({
     **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→", "（": "(", "）": ")", "＝": "=", "＋": "+", "％": "%",
     **{chr(letter): unicodedata.normalize("NFKC", chr(letter)) for letter in range(0x1D400, 0x1D800)},  # 𝑀 is M
-    **dict.fromkeys("≃≅∼≐≒", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ",
+    **dict.fromkeys("≃≅∼≐≒", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ", "½": " 0.5",
     **dict.fromkeys("✓✔✅☑", ""), "μ": "µ", **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # invisible characters
 })  # fmt: skip
 _SCALED_OUTSIDE = re.compile(
@@ -140,6 +140,8 @@ _SCALED_OUTSIDE = re.compile(
     r"|(?<=\d),(?=[KMBT](?!\w|\s*=))"  # 85,M was 85\\,M; "64, K = 128" sets K
 )  # $131$M
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
+_ASKED = re.compile(r"[=≈]\s*[?\uff1f]")  # "23 + 4 × 6 = ?"
+_HALF_OF = re.compile(r"½(?=\s?[(\w])")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
 
@@ -173,8 +175,8 @@ def plain(line: str) -> str:
     line = _without_emphasis(line)
     line = _with_units(line)
     if not line.isascii():
-        line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
-    line = line.translate(_CHARACTERS)
+        line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), _HALF_OF.sub(" 0.5*", line))
+    line = _ASKED.sub(" ; ", line.translate(_CHARACTERS))
     line = _TIMES.sub(" * ", line)
     if not _PRODUCT.search(line):
         return line

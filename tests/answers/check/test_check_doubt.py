@@ -46,6 +46,13 @@ RIGHT = [
     "Bandwidth: 4.8 / 3.35 ≈ 43% more",  # above 1
     "Stride 2: (28 - 3 + 0) / 2 + 1 = 13 × 13",
     "Two 3×3 layers see as much: 3×3 = 5×5",
+    "There are 4 neurons, each with 3 weights + 1 bias = 16 learnable parameters.",
+    "共享5K + 各自2K = 11K tokens",
+    "L = ½(0.85 - 2.0)^2 = 0.661",
+    "A = ½×9×1.2 = 5.4",
+    "| Conv1 (96 × 11 × 11 × 3) | 34,944 |",  # and 96 biases
+    "The exponent: $254−127=127254 - 127 = 127$.",  # copied twice
+    'answers = model.generate("23 + 4 × 6 = ?", n=10)',
     "x has shape (30 × 2) = 30 samples, 2 features each",
     "h = \\tanh(1.0 + 0.3697) = 0.8781",
     "arg: arctan((-1)/(-1)) = arctan(1) = 45°",

@@ -35,6 +35,7 @@ _LETTERS = frozenset("KMGTB")  # units of counts and bytes
 _RELATION = re.compile(r"[=≈]")
 _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,2}|\${1,2}\s*$")  # "$2 \times 3$"
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
+_EACH = re.compile(r"\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
 _RATE = re.compile(r"/\s?[^\W\d_]|[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB/layer", a column's end
 
 
@@ -58,11 +59,13 @@ class Doubts:
         if (why := _of_rates(statement, left)) and not self.readings.are_near(left, right, asides=asides):
             return why  # a unit would set them further apart than a slip
         related = _RELATION.search(statement.plain)
-        if ("|" in statement.plain or not related) and self._is_several(left, right, asides):
+        several = ("|" in statement.plain or not related) and self._is_several(left, right, asides)
+        if several or self._adds_each(statement, left, right, asides):
             return "states a multiple of its product, as of all layers"
         row = statement.clause.lstrip().startswith("|") or ("|" in statement.clause and not related)
         unlike = (row or not related) and (self._are_apart(left, right, asides, row=row) or _has_factor(left, right))
-        if unlike or (row and self._are_unproven(statement, left, right, asides)):
+        unlike = unlike or (row and self._are_unproven(statement, left, right, asides))
+        if unlike or ((row or not related) and self._adds_bias(left, right, asides)):
             return "has columns that may count different things"
         if self._rounds_model(left, right, asides):
             return "is right if its numbers are not rounded"
@@ -253,6 +256,24 @@ class Doubts:
         return self.readings.value(left.expression, asides=False).meets(
             self.readings.value(right.expression, asides=False)
         )
+
+    def _adds_each(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
+        """Return whether a sum is less than its result, and an addend is said of each of several.
+
+        Example: "4 neurons, each with 3 weights + 1 bias = 16".
+        """
+        sums = isinstance(left.expression, Operation) and set(left.expression.symbols) == {"+"}
+        if not sums or not _EACH.search(statement.plain):
+            return False
+        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        return other > (1 + LITTLE) * one
+
+    def _adds_bias(self, left: Side, right: Side, asides: bool) -> bool:
+        """Return whether a row's number is its matrix and a bias: "| (96 × 363) | 34,944 |"."""
+        if not (isinstance(left.expression, Operation) and set(left.expression.symbols) == {"*"}):
+            return False
+        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        return any(other - one == number.value > 1 for number in numbers_in(left.expression))
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a row has the product of one layer and the number of several.
