@@ -74,3 +74,17 @@ def test_the_embedding_of_a_table_may_be_tied():
 def test_a_total_between_two_trees_ends_the_first_one():
     text = "├── A: 7 × 1000 = 7K\n└── B: 93 × 1000 = 93K\n\nTower total: ~100K\n\n├── C: 4 × 1000 × 40 = 160K\n└── D: 313 × 1000 = 313K\n\nRest: 473K\n"
     assert slips(f"Sizes: 2 × 3 = 6\n\n{text}") == []
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("~113M", None), ("~115M", None), ("~117M", 151_800_000)])
+def test_a_tied_table_may_be_left_out_of_a_list(total, should_be):
+    text = (
+        "- Words: 50257 × 768 = 38.6M (tied with the head)\n- Attention: 12 × 4 × 768² = 28.3M\n"
+        f"- MLP: 12 × 3 × 768 × 3072 = 84.9M\n- Total: {total}\n"
+    )
+    assert slips(f"Sizes: 2 × 3 = 6\n\n{text}") == ([] if should_be is None else [should_be])
+
+
+def test_a_total_far_below_its_list_is_of_something_else():
+    rows = "| Words | 50257 × 768 = 38.6M |\n| Layers (tied) | 12 × 7.1M = 85.2M |\n| Norms (38 total) | 0.4 | ~0.01M × 38 |\n"
+    assert slips(f"Sizes: 2 × 3 = 6\n\n{rows}") == []

@@ -72,14 +72,17 @@ class Lists:
         items = self.columns.items(statement, least_computed=2 if counts else 0) or self.columns.of(statement, claim)
         lines = [self.derivation.statements[place] for place in items]
         sums = self.so_far.sum(items)
-        less = sums.low > claim.written.high * (1 if counts else BINARY[-1])
+        least = claim.written.high * (1 if counts else BINARY[-1])
+        less = least < sums.low < NEAR_SUM * least
         apart = self.are_apart(items, counts)
-        tied = counts and any(TIED.search(line.plain) for line in (*lines, statement))
-        return (
-            Sum(tuple(items), sums, fits=False)
-            if less and not apart and not tied and not self.allowances.leaves_out(items, claim, twice=counts)
-            else None
-        )
+        tied = any(TIED.search(line.plain) for line in (*lines, statement))
+        fewer = self.allowances.leaves_out(items, claim, twice=counts) or (tied and self._leaves_one(items, claim))
+        return Sum(tuple(items), sums, fits=False) if less and not apart and not fewer else None
+
+    def _leaves_one(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total is about the sum without one line: a tied table."""
+        rest = (self.so_far.sum(places).exact - self.so_far.at(place).written.exact for place in places)
+        return any(abs(one - claim.stated) <= MOST_UNLISTED * claim.stated for one in rest)
 
     def block(self, statement: Statement, claim: Claim) -> Sum | None:
         """Return the block that a total ends, if it is less, or much more, or has a digit wrong.
