@@ -73,6 +73,7 @@ _IN = re.compile(r"(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?\s+(?
 _SHARE_OF = re.compile(
     r"(?:\b(?:fraction|share|part|percent)|%) of (?:the |its )?[~≈]?\d[\d.,]*\s?[KMB]?\s*$", re.IGNORECASE
 )
+_AROUND = " .,;:*_`(|"  # the words before a number in a sentence
 _MODEL = re.compile(r"^[A-Z].*[\dA-Z-]|-")  # GPT-2, BERT-base, LLaMA
 _OF_MODEL = re.compile(r"-|mod[eè]l|модел|模型|モデル|모델|版", re.IGNORECASE)  # "the 124M model"
 
@@ -289,9 +290,11 @@ class _Reader(Values):
             if operand or _MODEL.search(before) or _OF_MODEL.match(behind):
                 continue
             if unit_of(pieces[place : place + 3]) in ("", "parameters"):
-                side = Side(piece.number)
+                begin = next((one.end for one in reversed(pieces[:place]) if one.number or one.text == "."), 0)
+                label = line.plain[begin : piece.start].strip(_AROUND)[-MOST_SHOWN:]
                 text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
-                self.prose.append(Statement(line.first, line.last, text, shown, "", self.heading, "", (side,)))
+                side = Side(piece.number)
+                self.prose.append(Statement(line.first, line.last, text, shown, label, self.heading, "", (side,)))
 
 
 def _is_outside(line: Line, below: Below, *, item: bool) -> bool:

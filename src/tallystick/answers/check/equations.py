@@ -10,7 +10,7 @@ from itertools import pairwise
 from tallystick.answers.check.chain.doubts import Doubts
 from tallystick.answers.check.chain.mistyped import mistyped_aside
 from tallystick.answers.check.chain.readings import Sides
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE, computes, longest
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, computes, longest, most_precise
 from tallystick.answers.check.chain.variables import Variables
 from tallystick.answers.check.claims import (
     LEAST_COUNT,
@@ -32,6 +32,7 @@ from tallystick.answers.check.earlier.said import said
 from tallystick.answers.check.labels import layers_of
 from tallystick.answers.check.matches import Matches
 from tallystick.answers.check.model.quantities import Quantities
+from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
 from tallystick.derivations.arithmetic import (
@@ -230,7 +231,7 @@ class Judge:
 
     def _claim(self, sides: Sides, *, asides: bool, right: bool) -> Claim:
         exact = [side for side in reversed(sides) if is_whole(side.expression)]
-        chosen = next((side for side in exact if not side.loose), longest(exact) or _most_precise(sides))
+        chosen = next((side for side in exact if not side.loose), longest(exact) or most_precise(sides))
         side = chosen.expression
         if isinstance(side, Operation) and not computes(side, asides=asides):
             side = side.parts[0]
@@ -321,6 +322,10 @@ class Judge:
         claim.term = labelled(Term(meant), (statement.label,), statement.line)
         self._equation(statement, claim, Number(meant), claim.side, False, last=True)
 
+    def state(self, statement: Statement, claim: Claim, quantity: Quantity) -> None:
+        """Record a number without a formula as a quantity of the model."""
+        self._equation(statement, claim, Number(Fraction(quantity.parameters)), claim.side, True, last=True)
+
     def _sum_of(self, statement: Statement, claim: Claim, found: Sum) -> None:
         """Record a number as the sum of earlier lines, right or wrong."""
         places, sums, fits, counts = found
@@ -369,7 +374,7 @@ class Judge:
             return
         claim.match = self.matches.lone(claim, statement)
         if claim.match is not None:
-            self._equation(statement, claim, Number(Fraction(claim.match.parameters)), claim.side, True, last=True)
+            self.state(statement, claim, claim.match)
         else:
             self._typed(statement, claim)
 
@@ -379,19 +384,6 @@ class Judge:
         if meant is not None:
             claim.match = meant
             self.correct(statement, claim, Fraction(meant.parameters))
-
-
-def _most_precise(sides: Sides) -> Side:
-    """Return the first of two numbers if the last rounds it, else the last exact side.
-
-    Example: "6.96B ≈ 7B".
-    """
-    first, last = sides[0].expression, sides[-1].expression
-    if isinstance(first, Number) and isinstance(last, Number) and first.unit < last.unit:
-        return sides[0]
-    if sides[-1].loose and computes(last, asides=True):  # "12 × d² + 4 × d ≈ 12 × d²"
-        return next((side for side in reversed(sides) if not side.loose), sides[-1])
-    return sides[-1]
 
 
 def _lone(claim: Claim) -> Term:

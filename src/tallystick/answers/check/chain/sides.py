@@ -68,5 +68,18 @@ def longest(sides: Sequence[Side]) -> Side | None:
     return max(reversed(sides), key=lambda side: len(str(_stated(side)).rstrip("0")), default=None)
 
 
+def most_precise(sides: Sequence[Side]) -> Side:
+    """Return the first of two numbers if the last rounds it, else the last exact side.
+
+    Example: "6.96B ≈ 7B".
+    """
+    first, last = sides[0].expression, sides[-1].expression
+    if isinstance(first, Number) and isinstance(last, Number) and first.unit < last.unit:
+        return sides[0]
+    if sides[-1].loose and computes(last, asides=True):  # "12 × d² + 4 × d ≈ 12 × d²"
+        return next((side for side in reversed(sides) if not side.loose), sides[-1])
+    return sides[-1]
+
+
 def _stated(side: Side) -> Fraction:
     return side.expression.value if isinstance(side.expression, Number) else Fraction(0)
