@@ -163,3 +163,28 @@ ACTIVE = (
 )
 def test_a_total_in_a_sentence_next_to_a_model(text, model, total):
     assert tallystick.check(f"An MLP: 3 × 4096 × 14336 = 176,160,768\n\n{text}\n", against=model).total_claimed == total
+
+
+SAID = (
+    "Attention has {} weights; the FFN has {} and the two norms 8192. Each layer has 202,383,360.\n"
+    "The stack has 6,476,267,520. At two bytes each that is 12,952,535,040 bytes of memory.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("attention", "mlp", "wrong"),
+    [
+        ("67,108,864", "135,266,304", []),
+        ("67,108,864", "135,266,804", [135_266_304]),
+        ("67,180,864", "135,266,304", [67_108_864]),
+        ("67,108,864", "135,299,999", []),  # of another model, perhaps
+    ],
+)
+def test_exact_numbers_in_sentences_are_judged_by_the_model(attention, mlp, wrong):
+    answer = tallystick.check(f"Sizes: 2 × 3 = 6\n\n{SAID.format(attention, mlp)}", against="llama-2-7b")
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong
+    found = {one.right: one.matches for one in answer.equations if one.correct}
+    assert found[202_383_360] == "one layer"
+    assert found[6_476_267_520] == "32 layers"
+    assert found.get(67_108_864) == ("attention of one layer" if attention == "67,108,864" else None)
+    assert 12_952_535_040 not in found
