@@ -290,8 +290,7 @@ class _Reader(Values):
             if operand or _MODEL.search(before) or _OF_MODEL.match(behind):
                 continue
             if unit_of(pieces[place : place + 3]) in ("", "parameters"):
-                begin = next((one.end for one in reversed(pieces[:place]) if one.number or one.text == "."), 0)
-                label = line.plain[begin : piece.start].strip(_AROUND)[-MOST_SHOWN:]
+                label = _last_words(line.plain, pieces, place)
                 text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
                 side = Side(piece.number)
                 self.prose.append(Statement(line.first, line.last, text, shown, label, self.heading, "", (side,)))
@@ -311,6 +310,14 @@ def _sets_size(statement: Statement) -> bool:
     *names, number = (side.expression for side in statement.sides)
     named = bool(statement.name) and all(isinstance(name, Name) for name in names)
     return named and isinstance(number, Number) and number.value < LEAST_SUM
+
+
+def _last_words(text: str, pieces: Sequence[Token], place: int) -> str:
+    """Return the words of a sentence between its number at `place` and the one before that."""
+    first = place
+    while first and pieces[first - 1].number is None and pieces[first - 1].text != ".":
+        first -= 1
+    return text[pieces[first].start : pieces[place].start].strip(_AROUND)
 
 
 def _parts(text: str) -> list[str]:
