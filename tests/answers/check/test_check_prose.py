@@ -188,3 +188,17 @@ def test_exact_numbers_in_sentences_are_judged_by_the_model(attention, mlp, wron
     assert found[6_476_267_520] == "32 layers"
     assert found.get(67_108_864) == ("attention of one layer" if attention == "67,108,864" else None)
     assert 12_952_535_040 not in found
+
+
+@pytest.mark.parametrize(
+    ("line", "should_be"),
+    [
+        ("Add the final norm's gains to get **6,768,415,616**.", 6_738_415_616),
+        ("| Everything | 6,738,475,616 |", 6_738_415_616),
+        ("- It comes to: 6,738,419,999", None),
+        ("Add the final norm's gains to get 4,096.", None),
+    ],
+)
+def test_eight_digits_are_the_models_but_for_one_whatever_is_said_of_them(line, should_be):
+    answer = tallystick.check(f"Sizes: 2 × 3 = 6\n\n{line}\n", against="llama-2-7b")
+    assert [one.should_be for one in answer.equations if not one.correct] == ([should_be] if should_be else [])

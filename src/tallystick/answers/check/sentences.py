@@ -1,4 +1,4 @@
-"""Judge the numbers in sentences by the model: "attention has 67,108,864 weights"."""
+"""Judge exact numbers without a formula by the model: "attention has 67,108,864 weights"."""
 
 from __future__ import annotations
 
@@ -12,30 +12,45 @@ from tallystick.derivations.statements import Statement
 
 
 def judge_sentences(judge: Judge) -> None:
-    """Record the numbers written to their last digit that the model has, or has but for a digit."""
+    """Record the numbers written to their last digit that the model has, or has but for a digit.
+
+    They stand in sentences, or behind words that name nothing. What an equation or a sum has is
+    judged there.
+    """
     quantities, matched = judge.quantities, judge.matches.matched
     said = list(_said(judge)) if quantities is not None else []
     if quantities is None or not said:
         return
     judged = {(one.line, side) for one in judge.equations for side in (one.left, one.right)}
-    for statement, number in said:
-        key = statement.line, int(number.value)
-        if key in judged or kind_of(statement):
+    known = {side for _, side in judged}
+    for statement, claim in said:
+        number = int(claim.stated)
+        if (statement.line, number) in judged or kind_of(statement):
             continue
-        judged.add(key)
-        claim = Claim(number.value, number.value, None, number, written=exactly(number.value))
-        claim.match = quantities.best(number.value, statement.labels, matched=matched)
+        judged.add((statement.line, number))
+        claim.match = quantities.best(claim.stated, statement.labels, matched=matched)
         if claim.match is not None:
             matched.add(claim.match)
             judge.state(statement, claim, claim.match)
-        elif meant := quantities.mistyped(number.value, statement.labels, total=is_total(statement)):
+            continue
+        meant = quantities.mistyped(claim.stated, statement.labels, total=is_total(statement), certain=True)
+        if meant is not None and number not in known and not claim.used:
             claim.match = meant
             judge.correct(statement, claim, Fraction(meant.parameters))
 
 
-def _said(judge: Judge) -> Iterator[tuple[Statement, Number]]:
-    """Yield the long numbers in sentences."""
+def _said(judge: Judge) -> Iterator[tuple[Statement, Claim]]:
+    """Yield the long numbers that stand alone, on a line or in a sentence."""
+    alone = set[tuple[int, Fraction]]()
+    for statement, claim in zip(judge.derivation.statements, judge.claims, strict=True):
+        if claim is None or claim.defines or claim.expression is not None:
+            continue
+        if claim.stated >= LEAST_COUNT and is_whole(claim.side):
+            alone.add((statement.line, claim.stated))
+            if not statement.column:
+                yield statement, claim
     for statement in judge.derivation.prose:
         number = statement.sides[0].expression
-        if isinstance(number, Number) and number.value >= LEAST_COUNT and is_whole(number):
-            yield statement, number
+        long = isinstance(number, Number) and number.value >= LEAST_COUNT and is_whole(number)
+        if isinstance(number, Number) and long and (statement.line, number.value) not in alone:
+            yield statement, Claim(number.value, number.value, None, number, written=exactly(number.value))

@@ -27,6 +27,7 @@ from tallystick.derivations.slips import is_one_slip
 
 LEAST_NAMED = 5  # the same of one whose label names nothing else
 LEAST_EXACT = 7  # digits of a lone number that is the model's but for one
+LEAST_CERTAIN = 8  # the same whatever its words
 VAGUE = Fraction(1, 20)  # relative rounding above which a number, such as 7B, is too vague to match
 MODULES = frozenset({"attention", "mlp", "experts"})  # whose projections have names of their own
 _PARTLY = re.compile(
@@ -125,13 +126,16 @@ class Quantities:
                 )
         return None
 
-    def mistyped(self, number: Fraction, labels: Sequence[str], *, total: bool) -> Quantity | None:
+    def mistyped(
+        self, number: Fraction, labels: Sequence[str], *, total: bool, certain: bool = False
+    ) -> Quantity | None:
         """Return the quantity that a lone number means, but for one digit, or None.
 
         Args:
             number: parameters, as written to the last digit.
             labels: texts that may name the quantity, nearest first.
             total: whether the number is called a total.
+            certain: whether `LEAST_CERTAIN` digits will do, whatever the labels say.
         """
         written = str(number)
         if len(written) < LEAST_NAMED:
@@ -142,7 +146,8 @@ class Quantities:
             quantity
             for size in alike
             for quantity in self._by_number[size]
-            if (quantity.component & about if about else total and size == self.total)
+            if (certain and len(written) >= LEAST_CERTAIN)
+            or (quantity.component & about if about else total and size == self.total)
             if len(written) >= LEAST_EXACT or quantity.component == about
         ]
         return found[0] if found and len({one.parameters for one in found}) == 1 else None
