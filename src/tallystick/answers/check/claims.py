@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.terms import Term
-from tallystick.derivations.arithmetic import ONE, Expression, Number, Value, exactly
+from tallystick.derivations.arithmetic import ONE, Expression, Number, Value, alone, exactly
 from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
 _ADAPTERS = re.compile(r"(?<![^\W_])(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])", re.IGNORECASE)
@@ -105,6 +105,17 @@ class Claim:
     def used(self) -> bool:
         """Whether a later statement uses it."""
         return bool(self.users)
+
+
+def lone(number: Number, *, rounded: bool = False) -> Claim:
+    """Return the claim of a number without a formula.
+
+    Args:
+        number: the number.
+        rounded: whether it follows ≈.
+    """
+    written = alone(number, loose=True) or exactly(number.value)
+    return Claim(number.value, number.value, None, number, rounded=rounded, written=written)
 
 
 def is_total(statement: Statement) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from tallystick.answers.check.claims import Claim, is_whole, kind_of
+from tallystick.answers.check.claims import Claim, is_whole, kind_of, lone
 from tallystick.answers.check.equations import Judge
 from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.statements import Statement
@@ -41,10 +41,10 @@ def _copied(judge: Judge) -> Iterator[Copied]:
                 computed.setdefault(mask, set()).add(claim.stated)
     if not computed:
         return
-    known = {Fraction(side) for one in judge.equations for side in (one.left, one.right)}  # wrong ones too
-    lone = list(_lone(judge))
-    times = Counter(claim.stated for _, claim in lone)
-    for statement, claim in lone:
+    known = {number for _, number in judge.numbers()}  # wrong ones too
+    found = list(_lone(judge))
+    times = Counter(claim.stated for _, claim in found)
+    for statement, claim in found:
         if claim.stated in known or times[claim.stated] > 1 or len(str(claim.stated).rstrip("0")) < LEAST_DIGITS:
             continue
         meant = set[Fraction]().union(*(computed.get(mask, ()) for mask in _masks(claim.stated)))
@@ -54,7 +54,7 @@ def _copied(judge: Judge) -> Iterator[Copied]:
 
 def _lone(judge: Judge) -> Iterator[tuple[Statement, Claim]]:
     """Yield the long numbers without a formula that no equation has judged."""
-    judged = {(one.line, Fraction(side)) for one in judge.equations for side in (one.left, one.right)}
+    judged = judge.numbers()
     found = set[tuple[int, Fraction]]()
     stated = zip(judge.derivation.statements, judge.claims, strict=True)
     said = ((line, _said(line)) for line in judge.derivation.prose)
@@ -69,7 +69,7 @@ def _lone(judge: Judge) -> Iterator[tuple[Statement, Claim]]:
 
 def _said(statement: Statement) -> Claim | None:
     side = statement.sides[0].expression
-    return Claim(side.value, side.value, None, side) if isinstance(side, Number) else None
+    return lone(side) if isinstance(side, Number) else None
 
 
 def _is_long(claim: Claim) -> bool:

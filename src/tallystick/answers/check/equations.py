@@ -20,6 +20,7 @@ from tallystick.answers.check.claims import (
     is_total,
     is_whole,
     kind_of,
+    lone,
 )
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.branches import Branches
@@ -165,8 +166,7 @@ class Judge:
             return
         one, count = first.parts
         if isinstance(one, Number) and one.value >= LEAST_TOTAL and isinstance(count, Number) and is_count(count):
-            written = alone(one, loose=True) or exactly(one.value)
-            claim = Claim(one.value, one.value, None, one, rounded=sides[0].loose, written=written)
+            claim = lone(one, rounded=sides[0].loose)
             if (found := self.implied.sum(statement, claim, judged=True)) is not None:
                 self._sum_of(statement, claim, found)
 
@@ -321,6 +321,10 @@ class Judge:
         claim.true, claim.right = meant, False
         claim.term = labelled(Term(meant), (statement.label,), statement.line)
         self._equation(statement, claim, Number(meant), claim.side, False, last=True)
+
+    def numbers(self) -> set[tuple[int, Fraction | float]]:
+        """Return the numbers of the equations so far, each behind its line."""
+        return {(one.line, side) for one in self.equations for side in (one.left, one.right)}
 
     def state(self, statement: Statement, claim: Claim, quantity: Quantity) -> None:
         """Record a number without a formula as a quantity of the model."""

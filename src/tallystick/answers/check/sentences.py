@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from tallystick.answers.check.claims import LEAST_COUNT, Claim, is_total, is_whole, kind_of
+from tallystick.answers.check.claims import LEAST_COUNT, Claim, is_total, is_whole, kind_of, lone
 from tallystick.answers.check.equations import Judge
-from tallystick.derivations.arithmetic import Number, exactly
+from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.statements import Statement
 
 
@@ -18,23 +18,21 @@ def judge_sentences(judge: Judge) -> None:
     judged there.
     """
     quantities, matched = judge.quantities, judge.matches.matched
-    said = list(_said(judge)) if quantities is not None else []
-    if quantities is None or not said:
+    if quantities is None or not (said := list(_said(judge))):
         return
-    judged = {(one.line, side) for one in judge.equations for side in (one.left, one.right)}
-    known = {side for _, side in judged}
+    judged = judge.numbers()
+    known = {number for _, number in judged}
     for statement, claim in said:
-        number = int(claim.stated)
-        if (statement.line, number) in judged or kind_of(statement):
+        if (statement.line, claim.stated) in judged or kind_of(statement):
             continue
-        judged.add((statement.line, number))
+        judged.add((statement.line, claim.stated))
         claim.match = quantities.best(claim.stated, statement.labels, matched=matched)
         if claim.match is not None:
             matched.add(claim.match)
             judge.state(statement, claim, claim.match)
             continue
         meant = quantities.mistyped(claim.stated, statement.labels, total=is_total(statement), certain=True)
-        if meant is not None and number not in known and not claim.used:
+        if meant is not None and claim.stated not in known and not claim.used:
             claim.match = meant
             judge.correct(statement, claim, Fraction(meant.parameters))
 
@@ -53,4 +51,4 @@ def _said(judge: Judge) -> Iterator[tuple[Statement, Claim]]:
         number = statement.sides[0].expression
         long = isinstance(number, Number) and number.value >= LEAST_COUNT and is_whole(number)
         if isinstance(number, Number) and long and (statement.line, number.value) not in alone:
-            yield statement, Claim(number.value, number.value, None, number, written=exactly(number.value))
+            yield statement, lone(number)

@@ -42,7 +42,7 @@ def judge_tables(judge: Judge) -> None:
 
     A row is wrong if the others have the product, and it has it but for a digit.
     """
-    judged = {(one.line, Fraction(side)) for one in judge.equations for side in (one.left, one.right)}
+    judged = judge.numbers()
     for rows in _tables(judge.derivation.rows):
         for product in _products(rows):
             for row in rows:

@@ -63,9 +63,12 @@ class Doubts:
         if several or self._adds_each(statement, left, right, asides):
             return "states a multiple of its product, as of all layers"
         row = statement.clause.lstrip().startswith("|") or ("|" in statement.clause and not related)
-        unlike = (row or not related) and (self._are_apart(left, right, asides, row=row) or _has_factor(left, right))
-        unlike = unlike or (row and self._are_unproven(statement, left, right, asides))
-        if unlike or ((row or not related) and self._adds_bias(left, right, asides)):
+        columns = (row or not related) and (
+            self._are_apart(left, right, asides, row=row)
+            or _has_factor(left, right)
+            or self._adds_bias(left, right, asides)
+        )
+        if columns or (row and self._are_unproven(statement, left, right, asides)):
             return "has columns that may count different things"
         if self._rounds_model(left, right, asides):
             return "is right if its numbers are not rounded"
@@ -101,7 +104,7 @@ class Doubts:
             sides = sides[::-1]
         if isinstance(sides[0], Number) or not any(one.is_decimal for side in sides for one in numbers_in(side)):
             return ""
-        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        one, other = self.readings.exact(left, right, asides)
         if right.loose and abs(one - other) <= ABOUT * abs(one):
             return ABOUT_RIGHT  # "2^16 × 1.999 ≈ 131072"
         computed = self.readings.value(left.expression, asides, loose=True)
@@ -124,7 +127,7 @@ class Doubts:
 
     def _distant(self, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not meant as equal, or "" if they are."""
-        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        one, other = self.readings.exact(left, right, asides)
         if right.loose and symbolic(right.expression):
             parts = left.expression.parts if isinstance(left.expression, Operation) else ()
             if abs(one - other) <= LITTLE * abs(one) or right.expression in parts:
@@ -167,14 +170,14 @@ class Doubts:
         A slip changes a digit, a zero or a letter, or leaves the sides near to each other. Only a
         product of numbers with its result, and nothing else, is judged however far they are.
         """
-        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        one, other = self.readings.exact(left, right, asides)
         low, high = sorted((abs(one), abs(other)))
         if high < NEAR * low:
             return ""
         row = statement.clause.lstrip().startswith("|")
         if isinstance(left.expression, Name):
             return "" if left.expression.name in self.constants else TOO_FAR  # "n_layer = 24" of a model with 12
-        if any(abs(high - power * low) <= 2 * LITTLE * high for power in POWERS):
+        if _by_power(low, high):
             return ""
         number = right.expression
         if isinstance(number, Operation) and number.symbols[0] in ASIDES:
@@ -210,8 +213,8 @@ class Doubts:
 
     def _has_one(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether the model has a quantity with the number of a side, "6 = 4" of a norm."""
-        values = (self.readings.value(side.expression, asides).exact for side in (left, right))
-        return self.quantities is not None and any(self.quantities.of(value) for value in values)
+        values = self.readings.exact(left, right, asides)
+        return self.quantities is not None and any(map(self.quantities.of, values))
 
     def _are_apart(self, left: Side, right: Side, asides: bool, *, row: bool) -> bool:
         """Return whether a row has a range, "30-50", or a number far from its product.
@@ -237,7 +240,7 @@ class Doubts:
 
         Example: "| 128 × 56 × 56 | 73,984 |" of a feature map and its parameters.
         """
-        one, number = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        one, number = self.readings.exact(left, right, asides)
         low, high = sorted((abs(one), abs(number)))
         rounded = isinstance(right.expression, Number) and right.expression.rounded
         if rounded or high <= NEAR * low or _are_like(low, high, right.expression):
@@ -265,14 +268,14 @@ class Doubts:
         sums = isinstance(left.expression, Operation) and set(left.expression.symbols) == {"+"}
         if not sums or not _EACH.search(statement.plain):
             return False
-        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        one, other = self.readings.exact(left, right, asides)
         return other > (1 + LITTLE) * one
 
     def _adds_bias(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a row's number is its matrix and a bias: "| (96 × 363) | 34,944 |"."""
         if not (isinstance(left.expression, Operation) and set(left.expression.symbols) == {"*"}):
             return False
-        one, other = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        one, other = self.readings.exact(left, right, asides)
         return any(other - one == number.value > 1 for number in numbers_in(left.expression))
 
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
@@ -280,7 +283,7 @@ class Doubts:
 
         Small sizes may be the other way round: "24×200 | 600" of one link and of a host.
         """
-        one, some = (self.readings.value(side.expression, asides).exact for side in (left, right))
+        one, some = self.readings.exact(left, right, asides)
         if 0 < some < one < LEAST_FAR and (one / some).denominator == 1:
             return True
         if one < LEAST_REFERENCE or some * 2 < one * 3 or some > MOST_COUNTED * one:
@@ -294,11 +297,15 @@ class Doubts:
 
 def _are_like(low: Fraction, high: Fraction, number: Expression) -> bool:
     """Return whether two numbers far apart differ by a slip: in a digit, or in a power of ten."""
-    if any(abs(high - power * low) <= 2 * LITTLE * high for power in POWERS):
-        return True
-    return isinstance(number, Number) and any(
+    typed = isinstance(number, Number) and any(
         is_typed_for(number, meant, least=LEAST_ALIKE) for meant in (low, high) if meant != number.value
     )
+    return typed or _by_power(low, high)
+
+
+def _by_power(low: Fraction, high: Fraction) -> bool:
+    """Return whether two numbers are the same but for a zero or a letter too many."""
+    return any(abs(high - power * low) <= 2 * LITTLE * high for power in POWERS)
 
 
 def _line_of(statement: Statement) -> int:

@@ -157,8 +157,12 @@ class Readings:
 
     def are_near(self, left: Side, right: Side, *, asides: bool, within: Fraction = LITTLE) -> bool:
         """Return whether two sides differ by little."""
-        one, other = (self.value(side.expression, asides).exact for side in (left, right))
+        one, other = self.exact(left, right, asides)
         return abs(one - other) <= within * abs(one)
+
+    def exact(self, left: Side, right: Side, asides: bool) -> tuple[Fraction, Fraction]:
+        """Return the values of two sides, without the bounds of their rounding."""
+        return self.value(left.expression, asides).exact, self.value(right.expression, asides).exact
 
     def _unrounded(self, sides: Sides) -> Sides:
         """Let each side go on from the fraction that its whole number rounds.

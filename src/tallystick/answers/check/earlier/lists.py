@@ -81,7 +81,8 @@ class Lists:
 
     def _leaves_one(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is about the sum without one line: a tied table."""
-        rest = (self.so_far.sum(places).exact - self.so_far.at(place).written.exact for place in places)
+        whole = self.so_far.sum(places).exact
+        rest = (whole - self.so_far.at(place).written.exact for place in places)
         return any(abs(one - claim.stated) <= MOST_UNLISTED * claim.stated for one in rest)
 
     def block(self, statement: Statement, claim: Claim) -> Sum | None:

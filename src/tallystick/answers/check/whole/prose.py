@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.claims import lone
 from tallystick.answers.check.equations import Judge
-from tallystick.derivations.arithmetic import Number, alone, evaluate, exactly
+from tallystick.derivations.arithmetic import Number, alone
 from tallystick.derivations.statements import Statement
 
 LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
@@ -29,7 +29,7 @@ def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
         statement
         for statement in judge.derivation.prose
         if statement.line >= first
-        and (value := alone(statement.sides[0].expression, loose=False)) is not None
+        and (value := alone(_number(statement), loose=False)) is not None
         and (value.low <= total <= value.high or (rounded and value.is_exact and _is_nearly(value.exact, total)))
         and (value.high - value.low) * LEAST_SHARE <= total
         and (rounded or value.is_exact)
@@ -38,9 +38,7 @@ def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
         return None
     best = min(found, key=lambda statement: _away(statement, total))
     judge.derivation = judge.derivation._replace(statements=(*judge.derivation.statements, best))
-    side = best.sides[0].expression
-    stated = evaluate(side, {}).exact
-    judge.claims.append(Claim(stated, stated, None, side, written=alone(side, loose=True) or exactly(stated)))
+    judge.claims.append(lone(_number(best)))
     return len(judge.claims) - 1
 
 
@@ -51,6 +49,11 @@ def _is_nearly(number: Fraction, total: int) -> bool:
 
 def _away(statement: Statement, total: int) -> Fraction:
     """Return how far a number in a sentence is from the model's total; rounded ones are further."""
+    number = _number(statement)
+    return abs(number.value - total) + (total if number.rounded else 0)
+
+
+def _number(statement: Statement) -> Number:
     number = statement.sides[0].expression
     assert isinstance(number, Number)  # noqa: S101
-    return abs(number.value - total) + (total if number.rounded else 0)
+    return number
