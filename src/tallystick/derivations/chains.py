@@ -89,7 +89,7 @@ class Chains(Reading):
                 self._miss(line)
                 begin = self._cut(line, text, begin, end, segment if following < len(pieces) else ())
             # "a × b = 59 MB/layer = 4.1 GB": the next side may be of another quantity
-            missed = found is None and computes(segment) and not (_is_formula(segment) and not begin.sides)
+            missed = found is None and (missed or computes(segment)) and not (_is_formula(segment) and not begin.sides)
             if found is not None:
                 end = segment[found[1] - 1].end
                 if begin.argument:
@@ -107,7 +107,7 @@ class Chains(Reading):
                 words = "" if TOTAL.search(begin.label) else text[segment[plus].end : segment[-1].end]
                 begin = _Beginning(words, "", [], segment[plus].start, goes_on=begin.label or " ")
                 continue
-            if following == len(pieces) or found is None or _ends_sum(segment, *found):
+            if following == len(pieces) or found is None or (_ends_sum(segment, *found) and not setting):
                 continue
             self._end(line, text, begin, end)
             begin = self._begin(line, text, segment[found[1] :], label)

@@ -84,6 +84,7 @@ _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _WHOLE_POWER = re.compile(r"\^\s*\{\s*(\d+)\s*\}(?!\s*[\d.,]*\d)")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _POINT = re.compile(r"(?<=\d)\{\.\}(?=\d)")  # 36{.}864
+_BLANK = re.compile(r"(?<=[\d$}])~(?=[A-Za-z\\])")  # "14~GB", "$56$~MB"
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
 _DECIMAL = re.compile(r"(?:(?<=\d)\{,\}(?=\d{1,2}(?!\d)|\d{4})|(?<=(?<![\d.,}])0)\{,\}(?=\d))")  # 150{,}5 and 0{,}786
 # "\\\\times" in a string literal. If \\\\ ends a line, the next command has its own backslash.
@@ -186,6 +187,8 @@ def plain(line: str) -> str:
 
 def _with_units(line: str) -> str:
     """Return a line with each unit right behind its number: "$131$M", "= %0.78"."""
+    if "~" in line:
+        line = _BLANK.sub(" ", line)
     if "$" in line or "," in line:
         line = _SCALED_OUTSIDE.sub("", line)
     return _PERCENT_FIRST.sub(r"\1\2%", line) if "%" in line else line

@@ -13,6 +13,7 @@ MOST_WORDS = 12  # of an item; a longer one is a sentence
 _ITEM = re.compile(
     r"[\s#/;│]*(?:[-*+•]|[├└\u2570]\u2500*|\d{1,2}[.)])\s+(?P<words>[^:=≈\uff1a|]*[^\W\d][^:=≈\uff1a|]*)"
 )
+_TITLE = re.compile(r"(?P<words>[^\W\d][^:=≈\uff1a|.]*)")  # "attention / layer" above indented lines
 
 
 class _Item(NamedTuple):
@@ -36,7 +37,7 @@ class Outline:
 
     def put(self, line: Line) -> None:
         """Record a line as an item, if it is one."""
-        item = _ITEM.match(line.text) if len(self._items) < MOST_DEEP else None
+        item = (_ITEM.match(line.text) or _TITLE.fullmatch(line.text)) if len(self._items) < MOST_DEEP else None
         if item is not None and len(item["words"].split()) <= MOST_WORDS:
             self._items.append(_Item(line.margin, item["words"].strip(" *_`")))
 

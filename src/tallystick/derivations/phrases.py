@@ -38,7 +38,9 @@ _COUNTED = {
         r"(?<![^\W\d_])(?:[KMGT]i?B|(?-i:[KkMG]i?o)|bytes?|octets?|байт\w*|ba[jy]t\w*|[КМГТ]и?Б)(?![^\W_])|字节|バイト|바이트",
         re.IGNORECASE,
     ),
-    "seconds": re.compile(r"(?<![^\W\d_])(?:[mnuµ]?s|sec|секунд\w*|мс)(?![^\W_])|毫?秒|초", re.IGNORECASE),
+    "seconds": re.compile(
+        r"(?<![^\W\d_])(?:[mnuµ]?s|sec|(?:milli|micro|nano)?seconds?|секунд\w*|мс)(?![^\W_])|毫?秒|초", re.IGNORECASE
+    ),
     "operations": re.compile(r"FLOP|\bops\b", re.IGNORECASE),
     "multiplications": re.compile(r"MACs?\b", re.IGNORECASE),  # one is two operations
     "parameters": re.compile(

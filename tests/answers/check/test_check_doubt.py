@@ -64,6 +64,21 @@ RIGHT = [
     "| Block 2 | 128 × 56 × 56 | 73,984 |",  # the shape of its output
     "| Weights | 32.5 GB | 32.5 GB |\n| Rest | 4.08 GB | 1.02 GB + 4 bytes |\n| Sum | 36.58 GB | 33.52 GB |",
     "One token:\n  K: 80 × 64 × 128 × 2 bytes = 1.25 MB\n  V: 80 × 64 × 128 × 2 bytes = 1.25 MB\n  Total: 2.5 MB / token",
+    "A tip: 20% = 15% + 5% = 30 + 10 = 40.",
+    "Rate: 2000 × 1 : 500 × 12.8 = 2000 : 6400",
+    "Half of it: $495 = 989 \\div 2$",
+    "Copies: (~6.5 GB a piece，3/4/5 models ≈39/79/131 GB，and more)",
+    "| Mixtral 8x7B | 47B | ~100 GB |",
+    "Its width is (2/3) × 4 × 4096 = 11008",
+    "Scores: 32 × 128K × 128K × 2B = 32 × 16,384M × 2 = 1,048,576 MB",
+    "One product takes 512x4x5120^2x2/312e12 = 344 microseconds",
+    "Base (bf16): $14$~GB. State: $14 \\cdot 4 \\cdot 10^6\n= 56$~MB. Activations at batch~1, bf16: $\\sim 4$~GB.",
+    "Total input tokens: 0\nTotal generated tokens: 40805\nTotal generated tokens (again): 40803",
+    "t = 600 * 0.5 * 2 = 600\nt = min(2400 * 0.5 * 2, 640) = min(2400, 640) = 640",
+    "The eigenvalues are 3\u30011, squared: 3^2\u30011^2 = 9\u30011",
+    "BF16 has K=16，64/16=4；FP8 has K=32,128/32=4 steps",
+    "Conv 7×7(64) stride=2 + MaxPool 3×3 stride=2",
+    "r = 1.31\nTo solve: 0.5 × 105.9 = 0.5 × r × 57.5",
     "FP16 = 2\nper_token = 2 × 128 × 8 × 128 × 2 = 524,288 bytes ≈ 512 KB (FP16)",
 ]
 WRONG = [

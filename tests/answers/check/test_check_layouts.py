@@ -92,10 +92,27 @@ WORDS, POSITIONS, BLOCKS = "50257 × 768 = 38,597,376", "1024 × 768 = 786,432",
         "| part | formula | weights |\n|-|-|-|\n| attention | 4 × 768² | 2,359,296 |\n| MLP | 8 × 768² | 4,718,592 |\n"
         "| **One block** | | **7,077,888** |\n\n× 12 layers = 84,934,656, as printed.",
         "Plain MLP (two matrices):\n  Parameters: 768 × 3072 + 3072 × 768 = 4.7M",
+        "attention / layer\n  q  768 × 768 = 590K\n  k  768 × 768 = 590K\n  total ≈ 1.18M",
+        f"Blocks: {BLOCKS}\nTo keep half of the total: 0.5 × 124.4M = 62.2M",
     ],
 )
 def test_a_part_of_a_model_is_not_its_total(text):
     assert check(text, "gpt2").total_claimed is None
+
+
+def test_what_is_counted_so_far_is_not_the_total():
+    text = "12 × 7,087,872 = 85,054,464 in the blocks.\n\n| Embeddings | 39,383,808 |\n| 12 blocks | 85,054,464 |\n| **So far** | **124,438,272** |\n\nIt is 1,536 parameters short of the full 124,439,808."
+    assert check(text, "gpt2").total_claimed == 124_439_808
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("124,356,864", []), ("124,089,000", [124_356_864])])
+def test_a_layer_is_not_multiplied_again_by_its_heading(total, should_be):
+    block = "- Norms: 4 × 768 = 3,072\n- qkv: 768 × 2304 = 1,769,472\n- Output projection: 768 × 768 = 589,824\n- MLP: 2 × 768 × 3072 = 4,718,592"
+    text = (
+        f"Input:\n- Words: {WORDS}\n- Positions: 1,024 × 768 = 786,432\n\nBlocks (×12):\n{block}\n\n"
+        f"Per block total: 7,080,960 × 12 = 84,971,520\n\nOutput:\n- Final norm: 768 × 2 = 1,536\n\nTotal parameters: {total}\n"
+    )
+    assert [one.should_be for one in tallystick.check(text, against="gpt2").equations if not one.correct] == should_be
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ _WORDS = tuple(
         ("scale", r"\b(scales?|gains?|gamma|γ|ln[12f]w)\b"),
         ("shift", r"\b(shifts?|beta|β|ln[12f]b)\b"),
         ("block", r"\b(blocks?|layers?)\b(?!.?norm)"),
-        ("one", r"\b(per|each|one|single|a) (\w+ )?(layer|block)\b|\bper.?(layer|block)"),
+        ("one", r"\b(per|each|one|single|a) (\w+ )?(layer|block)\b|\bper.?(layer|block)|(?<=\w) ?/ ?(layer|block)\b"),
         ("all", r"\b(all|total|\d+) (\w+ )?(layers|blocks)\b"),
     )
 )  # fmt: skip

@@ -32,11 +32,12 @@ def binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str
     number = right.expression
     if one != other and (_counts_binary(number, one) or _counts_binary(left, other) or _restates(left, number)):
         return BINARY_LETTER
+    ratio = max(one, other) / min(one, other)
+    lettered = right.unit == "bytes" or (isinstance(number, Operation) and _has_billions(left))
+    if lettered and isinstance(left, Operation) and abs(ratio / BILLION - 1) <= LIKE:
+        return "is right if B stands for bytes"  # "7B × 0.5B = 3.5 GB", "128K × 2B = 131,072 × 2"
     if not isinstance(number, Number) or right.unit not in MEASURED:
         return ""
-    ratio = max(one, other) / min(one, other)
-    if right.unit == "bytes" and isinstance(left, Operation) and abs(ratio / BILLION - 1) <= LIKE:
-        return "is right if B stands for bytes"  # "7B × 0.5B = 3.5 GB"
     if isinstance(left, Number) and left.rounded and left.unit >= PREFIXES[0]:
         number = left  # "24 KB = 24,576 bytes"
     if not number.rounded:
@@ -47,6 +48,12 @@ def binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str
     if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near:
         return DECIMAL_LETTER
     return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
+
+
+def _has_billions(side: Expression) -> bool:
+    """Return whether a factor has the letter B: "2B"."""
+    parts = side.parts if isinstance(side, Operation) else ()
+    return any(isinstance(one, Number) and one.rounded and one.unit == BILLION for one in parts)
 
 
 def binary_powers(number: Number) -> int:

@@ -36,6 +36,9 @@ _RELATION = re.compile(r"[=≈]")
 _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,2}|\${1,2}\s*$")  # "$2 \times 3$"
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 _EACH = re.compile(r"\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
+_MIXTURE = re.compile(r"\b\d{1,2}x\d{1,3}B\b")  # "Mixtral 8x7B"
+# "2000 × 1 : 500 × 12.8 = 2000 : 6400", or numbers with an enumeration comma between them
+_RATIO = re.compile(r"\d\s+:\s+\d[^=≈:]*[=≈][^=≈:]*\d\s+:\s+\d|\d\u3001[^=≈]*[=≈]\s*[\d.,]+\u3001\d")
 _RATE = re.compile(r"/\s?[^\W\d_]|[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB/layer", a column's end
 
 
@@ -56,7 +59,8 @@ class Doubts:
 
     def why(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
-        if (why := _of_rates(statement, left)) and not self.readings.are_near(left, right, asides=asides):
+        why = _of_names(statement) or _of_rates(statement, left)
+        if why and not self.readings.are_near(left, right, asides=asides):
             return why  # a unit would set them further apart than a slip
         related = _RELATION.search(statement.plain)
         several = ("|" in statement.plain or not related) and self._is_several(left, right, asides)
@@ -155,6 +159,12 @@ class Doubts:
         names = {name for side in (left, right) for name in names_in(side.expression)}
         if not names:
             return ""
+        if (
+            _computes(left.expression)
+            and _computes(right.expression)
+            and not names.isdisjoint(names_in(right.expression))
+        ):
+            return "is an equation to be solved"  # "0.5 × 105.9 = 0.5 × λ × 57.5"
         if not _LETTERS.isdisjoint(names):
             return "has a letter that may be a unit or a variable"  # "16 × 13B" where B is the batch
         if isinstance(left.expression, Number) and self.readings.value(left.expression, asides).exact < LEAST_REFERENCE:
@@ -312,6 +322,13 @@ def _line_of(statement: Statement) -> int:
     return statement.line
 
 
+def _of_names(statement: Statement) -> str:
+    """Return why what looks like a product may be none: it is a model's name, a ratio or a list."""
+    if _MIXTURE.search(statement.text):
+        return "holds the name of a mixture of experts"
+    return "states a ratio or a list" if _RATIO.search(statement.plain) else ""
+
+
 def _of_rates(statement: Statement, left: Side) -> str:
     """Return why a quotient is not judged: it is a rate of bytes, operations or money."""
     if not (isinstance(left.expression, Operation) and left.expression.symbols == ("/",)):
@@ -344,6 +361,10 @@ def _substitutes(left: Expression, right: Expression) -> dict[str, Fraction]:
     pairs = [pair for pair in zip(left.parts, right.parts, strict=True) if pair[0] != pair[1]]
     given = {one.name: other.value for one, other in pairs if isinstance(one, Name) and isinstance(other, Number)}
     return given if len(given) == len(pairs) else {}
+
+
+def _computes(side: Expression) -> bool:
+    return isinstance(side, Operation) and side.symbols[0] not in ASIDES
 
 
 def _is_priced(statement: Statement) -> bool:

@@ -19,6 +19,9 @@ WRITTEN = (*SCALED, 10**4, 10**8)  # units with a letter, or with 万 and 亿
 def is_cut(one: Side, other: Side, first: Value, second: Value) -> bool:
     """Return whether the right side is the left one, roughly rounded or cut."""
     left, right = one.expression, other.expression
+    if isinstance(left, Number) and isinstance(right, Operation) and "/" in right.symbols:
+        one, other, first, second = other, one, second, first  # "495 = 989 / 2"
+        left, right = right, left
     measured = other.unit in MEASURED  # "= 536 MB" of 536,870,912 bytes
     loose = measured or other.loose
     number = second.exact.numerator if first.exact.denominator == second.exact.denominator == 1 else 0

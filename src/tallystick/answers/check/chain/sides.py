@@ -52,10 +52,13 @@ def last_addend(side: Expression) -> Expression:
 
 
 def has_aside(expression: Expression) -> bool:
-    """Return whether parentheses behind a number may only comment on it."""
-    if not isinstance(expression, Operation):
+    """Return whether parentheses behind a number may only comment on it. It is asked often."""
+    if expression.__class__ is not Operation:
         return False
-    return not ASIDES.isdisjoint(expression.symbols) or any(map(has_aside, expression.parts))
+    for part in expression.parts:
+        if part.__class__ is Operation and has_aside(part):
+            return True
+    return not ASIDES.isdisjoint(expression.symbols)
 
 
 def computes(side: Expression, *, asides: bool) -> bool:

@@ -33,6 +33,10 @@ _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
 _NEAR_FRACTION = 8  # a result within an eighth of a computed fraction is meant as it
 _ROUND = 2  # digits before the zeros of a round number
 _FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
+_SWIGLU = 3  # the MLP's width is 8/3 of the model's, rounded up to a multiple of 256
+_MULTIPLE = 256
+_GROUP = 1000  # of three digits behind a comma
+_LEAST_GROUP = 100
 TEN = Number(Fraction(10))
 
 
@@ -45,13 +49,20 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         values: the values of both.
     """
     one, other = left.expression, right.expression
-    why = _small(one, other, *values) or _converted(left, right, *values) or binary(one, right, *values)
+    why = (
+        _listed(one, other, *values)
+        or _small(one, other, *values)
+        or _converted(left, right, *values)
+        or binary(one, right, *values)
+    )
     if why:
         return why
     if _fused(left, right, *values):
         why = "is right if a multiplication with its addition is one operation, or two"
     elif _lost_powers(one, values[1]):
         why = "is right if a superscript was lost"
+    elif _after_comma(one, values[1]):
+        why = "is right if a comma separates two numbers"
     elif _restates(other, *values):
         why = "restates its factors as round numbers"
     elif right.unit in MEASURED and left.unit != right.unit and isinstance(one, Name | Number):
@@ -67,6 +78,21 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
     elif isinstance(other, Operation) and other.symbols == ("^",) and other.parts[0] == TEN:
         why = "rounds to a power of ten"
     return why or _divided(one, right, *values) or _shaped(one, other)
+
+
+def _listed(left: Expression, right: Expression, one: Fraction, other: Fraction) -> str:
+    """Return why the numbers of two sides are not computed with: they are several, or shares."""
+    if one < 1 <= other and isinstance(left, Operation) and set(left.symbols) == {"/"} and len(left.symbols) > 1:
+        return "lists several cases"  # "3/4/5 models ≈ 39/79/131 GB"
+    if _adds_shares(left) and isinstance(right, Operation) and not _adds_shares(right):
+        return "relates shares to the numbers that they are of"  # "10% + 5% = 24 + 12 = 36"
+    return ""
+
+
+def _adds_shares(side: Expression) -> bool:
+    return isinstance(side, Operation) and all(
+        isinstance(part, Number) and part.rounded and part.unit <= PERCENT for part in side.parts
+    )
 
 
 def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) -> str:
@@ -98,6 +124,8 @@ def _divided(left: Expression, right: Side, one: Fraction, other: Fraction) -> s
     number = right.expression
     if _divides_whole(left, _width(number) or other):
         return "is right if its quotients are whole numbers"
+    if one.denominator == _SWIGLU and 0 < other - one < _MULTIPLE and other % _MULTIPLE == 0:
+        return "is right if its width is rounded up"  # "2/3 × 4 × 4096 = 11008"
     if isinstance(number, Number) and number.rounded and number.unit <= PERCENT:
         gain = abs(abs(one - 1) - other) <= number.unit  # "4.8 / 3.35 = 43%"
         return "states by how much its ratio is above or below 1" if gain else ""
@@ -197,6 +225,17 @@ def _lost_powers(left: Expression, meant: Fraction) -> bool:
         return any(evaluate(one, {}).exact == meant for one in _with_powers(left))
     except Undefined:
         return False
+
+
+def _after_comma(left: Expression, meant: Fraction) -> bool:
+    """Return whether a side is right with its first number cut at a comma: "K=32,128/32=4"."""
+    if not isinstance(left, Operation) or any(True for _ in names_in(left)):
+        return False
+    first, *rest = left.parts
+    if not (isinstance(first, Number) and first.unit == 1 and first.value > _GROUP):
+        return False
+    behind = first.value % _GROUP
+    return behind >= _LEAST_GROUP and evaluate(left._replace(parts=(Number(behind), *rest)), {}).exact == meant
 
 
 def _with_powers(side: Expression) -> Iterator[Expression]:

@@ -73,7 +73,8 @@ class Implied:
         found = self._sum(statement, claim, judged=judged)
         if found is None or found.fits:
             return found
-        if self.allowances.passes_over(found.places):
+        addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
+        if len(addends) < 2 or self.allowances.passes_over(found.places):
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))
 

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 
 from tallystick.answers.check.chain.mistyped import is_mistyped
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.multiples import MOST_TIMES
 from tallystick.answers.check.labels import LAYERS, tags_of
-from tallystick.derivations.arithmetic import Number, exactly
+from tallystick.derivations.arithmetic import Number, Operation, exactly
 from tallystick.derivations.statements import Derivation, Statement
 
 # "6 × Transformer Block", "Block ×6", "32 transformer layers", "Encoder (12 camadas, …)"
@@ -35,6 +36,11 @@ class Repeated:
 
     def times(self, place: int) -> int:
         """Return how often the whole has the number of a statement, by what it stands under."""
+        times = self._times_around(place)
+        return 1 if times > 1 and _takes(self.derivation.statements[place], times) else times
+
+    def _times_around(self, place: int) -> int:
+        """Return the count of layers that a statement stands under, or 1."""
         statement = self.derivation.statements[place]
         for words in (*statement.items, statement.heading):
             if "=" not in words and (count := _COUNT.search(words)) is not None:
@@ -49,7 +55,9 @@ class Repeated:
         self._count_layers()
         found, counts, sums, several = list[int](), list[int](), exactly(0), False
         for place in self.so_far.free():
-            count = min(self.times(place), MOST_TIMES)
+            count = min(self._times_around(place), MOST_TIMES)
+            if count > 1 and _takes(self.derivation.statements[place], count):
+                return None  # the layers are in the lines already
             several = several or count > 1
             found.append(place)
             counts.append(count)
@@ -71,3 +79,10 @@ class Repeated:
             if named and isinstance(number, Number) and is_whole(number) and 1 < number.value <= MOST_TIMES:
                 self.layers = int(number.value)
         self.seen = self.so_far.place
+
+
+def _takes(statement: Statement, times: int) -> bool:
+    """Return whether a statement takes a number several times itself: "7,087,872 × 12"."""
+    products = (side.expression for side in statement.sides)
+    factors = ([part.value for part in numbers_in(one)] for one in products if isinstance(one, Operation))
+    return any(times in one and len(one) == 2 and max(one) >= LEAST_REFERENCE for one in factors)

@@ -12,6 +12,10 @@ from tallystick.answers.check.labels import KINDS, PROJECTIONS, nearest_tags, ta
 from tallystick.derivations.arithmetic import Operation
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
+SO_FAR = re.compile(
+    r"\b(?:so far|bislang|bisher|jusqu['’]ici|hasta ahora|até agora|fin qui|пока что)\b|到目前为止|目前为止|ここまで|지금까지",
+    re.IGNORECASE,
+)
 _HALF = re.compile(
     r"\b(?:en|de)coder\b(?!.?only)|(?:编|編|解)[码碼]器|(?:エン|デ)コーダ|(?:인|디)코더|\b(?:де)?кодировщик|\b(?:de)?codificador\b"
     r"|\b(?:en|dé)codeur\b",
@@ -56,7 +60,8 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
     if aside or SIZE.search(words) or ((trained or len(halves) == 1) and not is_near(judge, claim)):
         return False
-    around = tags_of(statement.heading) or tags_of(statement.section)
+    headings = (*statement.items[:1], statement.heading, statement.section)
+    around = next((tags for words in headings if (tags := tags_of(words))), frozenset[str]())
     if COUNT_OF.search(statement.label) and not is_near(judge, claim) and (around - KINDS or is_matrix(claim)):
         return False  # "Parameters: 768 × 3072" of the MLP above
     unnamed = not (about or is_near(judge, claim) or _OF_MODEL.search(words))

@@ -27,6 +27,7 @@ from tallystick.answers.check.whole.prose import in_prose
 from tallystick.answers.check.whole.sections import (
     ACTIVE,
     MOST_WORDS,
+    SO_FAR,
     about_of,
     adds,
     is_matrix,
@@ -293,7 +294,7 @@ def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -
     is_model = judge.quantities is not None and claim.stated == judge.quantities.total
     if is_model:  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
         return not is_part(judge, claim) or adds(claim) or is_total(statement)
-    if is_part(judge, claim):
+    if is_part(judge, claim) or _is_share(claim) or SO_FAR.search(statement.label):
         return False
     about = about_of(statement)
     if is_total(statement):
@@ -304,6 +305,15 @@ def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -
         return True  # "= 85M + embeddings = 110M" adds to what precedes it
     layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", from the total of one layer
     return (place in collected and (adds(claim) or layers)) or (adds(claim) and is_near(judge, claim))
+
+
+def _is_share(claim: Claim) -> bool:
+    """Return whether a claim is a fraction of a large number: "0.5 × 6738M"."""
+    product = claim.expression
+    if not (isinstance(product, Operation) and product.symbols == ("*",)):
+        return False
+    sizes = sorted(part.value for part in product.parts if isinstance(part, Number))
+    return len(sizes) == 2 and sizes[0] < 1 and sizes[1] >= LEAST_COUNT
 
 
 def _active(judge: Judge) -> frozenset[int]:
