@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
-from tallystick.derivations.phrases import JOINS, MOST_WORDS, is_unit, is_variable
+from tallystick.derivations.phrases import JOINS, MOST_WORDS, is_count, is_unit, is_variable
 from tallystick.derivations.tokens import MOST_NESTED, Token, too_deep
 
 MOST_TOKENS = 2000  # per side of an equation
@@ -254,7 +254,7 @@ class _Reader:
                 self.position += 1
             elif (words or self._is_large()) and token.text == "/" and self._is_new_unit(self.position + 1):
                 self.position += 2  # "16,777,216 parameters / matrix", "59 MB/layer"
-            elif not self._skip_parentheses():
+            elif not (self._skip_parentheses() or (words and self._skip_count())):
                 break
         if token is not None and token.kind not in ("operator", "close"):
             self.position = mark
@@ -272,6 +272,18 @@ class _Reader:
         """Return whether capitals qualify the unit that follows: "4 KV heads × 256"."""
         kind, *unit = self.pieces[self.position : self.position + 2]
         return kind.text.isupper() and bool(unit) and is_unit(unit[0])
+
+    def _skip_count(self) -> bool:
+        """Skip another count of a factor if it is there: "64 heads (8 groups) × 128"."""
+        end = self.position + 2
+        while end - self.position < MOST_WORDS and self._is(end, "word"):
+            end += 1
+        counts = self._is(end - 1, "word") and is_count(self.pieces[self.position + 1].number)
+        times = self._is(end, "close") and self._is(end + 1, "operator") and self.pieces[end + 1].text == "*"
+        if not (counts and times and self._is(self.position, "open")):
+            return False
+        self.position = end + 1
+        return True
 
     def _skip_parentheses(self, *, words_only: bool = True) -> bool:
         """Skip parentheses that only comment; return whether any were skipped."""

@@ -286,7 +286,8 @@ class _Reader(Values):
                 continue
             before = next((one.text for one in reversed(pieces[max(0, place - 3) : place]) if one.kind != "open"), "")
             behind = next((one.text for one in pieces[place + 1 : place + 2]), "")
-            operand = any(one.kind == "operator" for one in pieces[max(0, place - 1) : place + 2])
+            around = pieces[max(0, place - 1) : place + 2]
+            operand = any(one.kind == "operator" for one in around) and not _is_shared(pieces, place)
             if operand or _MODEL.search(before) or _OF_MODEL.match(behind):
                 continue
             if unit_of(pieces[place : place + 3]) in ("", "parameters"):
@@ -310,6 +311,12 @@ def _sets_size(statement: Statement) -> bool:
     *names, number = (side.expression for side in statement.sides)
     named = bool(statement.name) and all(isinstance(name, Name) for name in names)
     return named and isinstance(number, Number) and number.value < LEAST_SUM
+
+
+def _is_shared(pieces: Sequence[Token], place: int) -> bool:
+    """Return whether a number is the whole of a share: "trained: 296,450 / 110,148,868 = 0.27%"."""
+    share = any(piece.text.endswith("%") for piece in pieces[place + 1 : place + 4])
+    return share and pieces[place - 1].text == "/"
 
 
 def _last_words(text: str, pieces: Sequence[Token], place: int) -> str:

@@ -67,7 +67,7 @@ RIGHT = [
     "A tip: 20% = 15% + 5% = 30 + 10 = 40.",
     "Rate: 2000 × 1 : 500 × 12.8 = 2000 : 6400",
     "Half of it: $495 = 989 \\div 2$",
-    "Copies: (~6.5 GB a piece，3/4/5 models ≈39/79/131 GB，and more)",
+    "Each ~6.5 GB/个，3/4/5 模型 ≈39/79/131 GB，随",
     "| Mixtral 8x7B | 47B | ~100 GB |",
     "Its width is (2/3) × 4 × 4096 = 11008",
     "Scores: 32 × 128K × 128K × 2B = 32 × 16,384M × 2 = 1,048,576 MB",
@@ -79,6 +79,12 @@ RIGHT = [
     "BF16 has K=16，64/16=4；FP8 has K=32,128/32=4 steps",
     "Conv 7×7(64) stride=2 + MaxPool 3×3 stride=2",
     "r = 1.31\nTo solve: 0.5 × 105.9 = 0.5 × r × 57.5",
+    "rest(187) = (uint8_t)(187 * 3) = 49",
+    "To swizzle, XOR: 5 ^ 3 = b0101 ^ b0011 = b0110 = 6",
+    "| Optimizer state | 56 GB | 19.3 GB | 65.5% |\n| + 8-bit | 28 GB | 4.9 GB | 82.5% |",
+    "There are 28 samples (1 batch) × 12 positions = 336 words",
+    "Attention: 64 heads (8 groups) × 128 = 8192",
+    "The residual: 2x8 + 2x8 = 2x8 final input",
     "FP16 = 2\nper_token = 2 × 128 × 8 × 128 × 2 = 524,288 bytes ≈ 512 KB (FP16)",
 ]
 WRONG = [
@@ -97,6 +103,8 @@ WRONG = [
     ("Router: 4096 × 8 × 2 = 35,536 bytes", 65_536),
     ("A: 4096² + 4096×1024 + 4096×1024 + 4096² = 16,777,216 + 4,194,304 + 4,894,304 + 16,777,216", 4_194_304),
     ("Active: 4B + 32B + attention ≈ 12B", 36_000_000_000),
+    ("Each layer: 2.36M parameters (768×3072 + 3072×768)", 4_718_592),
+    ("Each: [1, 576, 256] × 4 bytes × 2 (q/k) = 589,824 bytes", 1_179_648),
     ("- ≈ 4B + 32B + attention ≈ 12B active", 36_000_000_000),
 ]
 

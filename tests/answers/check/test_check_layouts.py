@@ -93,7 +93,7 @@ WORDS, POSITIONS, BLOCKS = "50257 × 768 = 38,597,376", "1024 × 768 = 786,432",
         "| **One block** | | **7,077,888** |\n\n× 12 layers = 84,934,656, as printed.",
         "Plain MLP (two matrices):\n  Parameters: 768 × 3072 + 3072 × 768 = 4.7M",
         "attention / layer\n  q  768 × 768 = 590K\n  k  768 × 768 = 590K\n  total ≈ 1.18M",
-        f"Blocks: {BLOCKS}\nTo keep half of the total: 0.5 × 124.4M = 62.2M",
+        "MHA in total = 1.8M + 0.6M ≈ 2.4M",
     ],
 )
 def test_a_part_of_a_model_is_not_its_total(text):
@@ -102,6 +102,28 @@ def test_a_part_of_a_model_is_not_its_total(text):
 
 def test_what_is_counted_so_far_is_not_the_total():
     text = "12 × 7,087,872 = 85,054,464 in the blocks.\n\n| Embeddings | 39,383,808 |\n| 12 blocks | 85,054,464 |\n| **So far** | **124,438,272** |\n\nIt is 1,536 parameters short of the full 124,439,808."
+    assert check(text, "gpt2").total_claimed == 124_439_808
+
+
+def test_layers_next_to_an_embedding_are_not_the_total():
+    text = (
+        "Embedding: 32000 * 4096 = 131,072,000\nOne expert: 3 * 4096 * 14336 = 176,160,768\nThe router: 4096 * 8 = 32,768\n"
+        "The last 31 layers have:\n(176,160,768 * 8 + 32,768) * 31 = 43,688,886,272"
+    )
+    assert check(text, "mixtral-8x7b").total_claimed is None
+
+
+def test_half_of_a_total_is_not_the_total():
+    text = (
+        "# Breakdown:\n#   Embeddings:  ~262M  (3.9%)\n#   Attention:   ~2147M  [32 layers × 4 × 4096 × 4096]\n#   MLP:         ~4329M  [32 layers × 3 × 4096 × 11008]\n"
+        "#   Total:       ~6738M\n#\n# To match 20% total param reduction by pruning:\n#   0.20 × 6738M = 1347.6M from MLP → MLP keep = 1 - (1347.6/4329) ≈ 0.69\n"
+        "# To match 50% total param reduction by pruning:\n#   0.50 × 6738M = 3369M from MLP → keep = 1 - (3369/4329) ≈ 0.22"
+    )
+    assert tallystick.check(text, against="llama-2-7b").total_claimed == 6_738_000_000
+
+
+def test_the_whole_of_a_share_is_the_total():
+    text = "Each adapter: 12,288 × 24 = 294,912. **Trained: 294,912 / 124,439,808 = 0.24 %.** So it is small."
     assert check(text, "gpt2").total_claimed == 124_439_808
 
 

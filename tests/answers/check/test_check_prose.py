@@ -90,6 +90,8 @@ def test_the_total_is_found(text):
         "q: 2 × 1,024 × 512 = 1,048,576\no: 2 × 512 × 512 = 524,288\nAttention: 12 × (1,048,576 + 524,288) = 18,874,368\n"
         "MLP: 12 × (4,194,304 × 3) = 150,994,944\nTotal FLOPs = 18,874,368 + 150,994,944 = 169,869,312",
         "# 512 * 512 + 512 = 262,656",
+        "fc1: 512 × 2048 = 1,048,576\nfc2: 2048 × 512 = 1,048,576\nTotal: 2,097,152 ≈ 2.1M params per MLP",
+        "查询矩阵:8×512×64=262144\n偏置:8×64×3=1536\n总计:262144×3+1536=787968",
         "- q: 512 × 512 = 262,144\n- k: 512 × 128 = 65,536\n- **Total attention**: 327,680 params/layer",
         "### Size of the word embedding\nOf this one:\nparameters = 30,000 × 512 = 15,360,000",
         "A share: 512 × 8 / 4096 = 1\nof all weights in total about 3~5%",

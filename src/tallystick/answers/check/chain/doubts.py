@@ -37,9 +37,12 @@ _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 _EACH = re.compile(r"\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
 _MIXTURE = re.compile(r"\b\d{1,2}x\d{1,3}B\b")  # "Mixtral 8x7B"
+_BITS = re.compile(
+    r"\bu?int\d{1,2}(?:_t)?\)|\bXOR\b|\u5f02\u6216", re.IGNORECASE
+)  # a number of as many bits, or ^ between them
 # "2000 × 1 : 500 × 12.8 = 2000 : 6400", or numbers with an enumeration comma between them
 _RATIO = re.compile(r"\d\s+:\s+\d[^=≈:]*[=≈][^=≈:]*\d\s+:\s+\d|\d\u3001[^=≈]*[=≈]\s*[\d.,]+\u3001\d")
-_RATE = re.compile(r"/\s?[^\W\d_]|[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB/layer", a column's end
+_RATE = re.compile(r"(?<!\b[^\W\d_])/\s?[^\W\d_]|[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB/layer", a column's end
 
 
 class Doubts:
@@ -159,11 +162,8 @@ class Doubts:
         names = {name for side in (left, right) for name in names_in(side.expression)}
         if not names:
             return ""
-        if (
-            _computes(left.expression)
-            and _computes(right.expression)
-            and not names.isdisjoint(names_in(right.expression))
-        ):
+        unknown = not names.issubset(names_in(left.expression))
+        if unknown and _computes(left.expression) and _computes(right.expression):
             return "is an equation to be solved"  # "0.5 × 105.9 = 0.5 × λ × 57.5"
         if not _LETTERS.isdisjoint(names):
             return "has a letter that may be a unit or a variable"  # "16 × 13B" where B is the batch
@@ -326,6 +326,8 @@ def _of_names(statement: Statement) -> str:
     """Return why what looks like a product may be none: it is a model's name, a ratio or a list."""
     if _MIXTURE.search(statement.text):
         return "holds the name of a mixture of experts"
+    if _BITS.search(statement.plain):
+        return "computes with bits"
     return "states a ratio or a list" if _RATIO.search(statement.plain) else ""
 
 

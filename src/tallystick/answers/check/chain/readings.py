@@ -264,14 +264,25 @@ class Readings:
             rough = isinstance(factor, Number) and factor.rounded
             if first.meets(meant) or (rough and abs(first.exact - meant.exact) * NEAR_FACTOR <= first.exact):
                 return True
+        return self._agree_by_addends(one, other, (first, second), asides)
+
+    def _agree_by_addends(self, one: Side, other: Side, values: tuple[Value, Value], asides: bool) -> bool:
+        """Return whether a sum begins with the side before it, or ends in the side after it.
+
+        Examples: "a + b = c + d = e" with c = a + b and e = c + d;
+        "(q: 2 × 3 = 6 + k: 4 × 5 = 20)".
+        """
+        left, right, loose = one.expression, other.expression, other.loose
         ends, begins = last_addend(left), first_addend(right)
         if (ends is left and begins is right) or self._is_parallel(left, right, asides):
             return False
-        # "a + b = c + d = e" with c = a + b and e = c + d; "(q: 2 × 3 = 6 + k: 4 × 5 = 20)"
+        first, second = values
         last = alone(ends, loose=loose) or self.value(ends, asides)
         start = alone(begins, loose=loose) or self.value(begins, asides)
-        if last.meets(start) or first.meets(start) or last.meets(second):
+        if first.meets(start) or (begins is not right and last.meets(start)):
             return True
+        if isinstance(first_addend(left), Number) and last.meets(second):
+            return True  # but "2.36M (768 × 3072 + 3072 × 768)" is their sum
         rest = without_first(left)  # "a × b = c + d + e = f" with f = d + e
         return rest is not None and self.value(rest, asides, loose=loose).meets(second)
 

@@ -255,7 +255,7 @@ def _with_powers(side: Expression) -> Iterator[Expression]:
 
 def _shaped(left: Expression, right: Expression) -> str:
     """Return why a product may be no number: it is the shape of a matrix or of a window."""
-    if _shapes(left, right) or _begins_shape(left, right):
+    if _shapes(left, right) or _begins_shape(left, right) or _adds_shapes(left, right):
         return "multiplies matrices: these are their shapes"
     return "compares two windows" if _width(left) and _width(right) else ""  # "three 3 × 3 = 7 × 7"
 
@@ -266,6 +266,11 @@ def _shapes(left: Expression, right: Expression) -> bool:
         return False
     pairs = [part.parts for part in (*left.parts, right) if isinstance(part, Operation) and part.symbols == ("*",)]
     return len(pairs) == len(left.parts) + 1 > 2 and (pairs[0][0], pairs[-2][1]) == pairs[-1]
+
+
+def _adds_shapes(left: Expression, right: Expression) -> bool:
+    """Return whether all addends and their sum have one shape: "2 × 8 + 2 × 8 = 2 × 8"."""
+    return isinstance(left, Operation) and isinstance(right, Operation) and set(left.parts) == {right}
 
 
 def _width(side: Expression) -> Fraction | None:

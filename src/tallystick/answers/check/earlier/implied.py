@@ -137,7 +137,7 @@ class Implied:
         """
         place = self.so_far.place - 1
         before = self.so_far.claims[place] if place >= 0 and statement.label.startswith("+ ") else None
-        if before is None or self.derivation.statements[place].line != statement.line:
+        if before is None or self.derivation.statements[place].line != statement.line or "|" in statement.plain:
             return None
         same = self.derivation.statements[place].sides[-1].unit in ("", statement.sides[0].unit)
         less = claim.written.high < before.written.low < NEAR_SUM * claim.written.high

@@ -34,7 +34,7 @@ _WITH = re.compile(
 )  # "Total with embeddings" is not an embedding
 # "Total: ~176M parameters per layer"
 PER_LAYER = re.compile(
-    r"\d\s?(?:[KMB]|[mb]illion)?\s+(?:param\w*|weights?)?\s*(?:per |/ ?|in (?:each|one) )(?:\w+ )?(?:layer|block)\b[^=≈]*$"
+    r"\d\s?(?:[KMB]|[mb]illion)?\s+(?:param\w*|weights?)?\s*(?:per |/ ?|in (?:each|one) )(?:\w+ )?(?:layer|block|mlp|ffn|head|expert|module)\b[^=≈]*$"
     r"|\d\s?[KMB万亿億]?\s?(?:个?参数|參數|パラメータ)?\s?/\s?[层層][^=≈]*$"
     r"|\d\s?\S{0,12}\s+(?:\S{4,12}\s+)?(?:на (?:блок|сло)|(?:pro|je) (?:schicht|block)|par (?:couche|bloc)|por (?:capa|bloque|camada|bloco))[^=≈]*$",
     re.IGNORECASE,
@@ -68,7 +68,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     if unnamed and "one" in around and not _adds_embedding(claim):
         return False  # a table of one layer
     part = unnamed and around - KINDS
-    if (part or ("block" in about and _counts_embeddings(judge, claim))) and not adds(claim):
+    if (part or ("block" in about and counts_embeddings(judge, claim))) and not adds(claim):
         return False
     return about <= {"all", "block"} or (adds(claim) and "one" not in about)
 
@@ -82,8 +82,9 @@ def is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
     if claim.term is None or is_near(judge, claim):
         return False
     if judge.quantities is None:
-        tags = [nearest_tags(term.labels[:1]) - KINDS for term in claim.term.leaves]
-        return len(tags) > 1 and all(one and one <= OF_ATTENTION for one in tags)
+        tags = [nearest_tags(term.labels[:1]) for term in claim.term.leaves]
+        named = all(one and one - KINDS <= OF_ATTENTION for one in tags)  # and their biases
+        return named and len(tags) > 1 and any(one - KINDS for one in tags)
     terms = [claim.term._replace(labels=claim.term.labels[:1])]  # its heading may stand far above it
     for term in terms:
         about = nearest_tags(term.labels)
@@ -96,7 +97,8 @@ def is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
         ):
             return False
         terms += term.parts
-    far_below = claim.meant * LEAST_OF_MODEL < judge.quantities.total and claim.meant < largest
+    smaller = claim.meant < largest or bool(nearest_tags(claim.term.labels[:1]) - KINDS)  # "MHA in total"
+    far_below = claim.meant * LEAST_OF_MODEL < judge.quantities.total and smaller
     return far_below or (claim.expression is not None and not adds(claim))
 
 
@@ -155,7 +157,7 @@ def words_of(statement: Statement) -> str:
     return statement.label or ("" if statement.name else statement.heading)
 
 
-def _counts_embeddings(judge: Judge, claim: Claim) -> bool:
+def counts_embeddings(judge: Judge, claim: Claim) -> bool:
     """Return whether a text counts embeddings that a claim does not use."""
     others = (one for one in judge.claims if one is not None and one is not claim)
     return any(one.match and one.match.component == {"token"} for one in others if not one.used)

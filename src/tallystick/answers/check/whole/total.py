@@ -30,6 +30,7 @@ from tallystick.answers.check.whole.sections import (
     SO_FAR,
     about_of,
     adds,
+    counts_embeddings,
     is_matrix,
     is_near,
     is_of_section,
@@ -299,7 +300,8 @@ def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -
     about = about_of(statement)
     if is_total(statement):
         return says_total(judge, statement, claim, about)
-    if "one" in about or (judge.quantities is not None and _is_stack(claim)):
+    stack = "block" in tags_of(words_of(statement)) and counts_embeddings(judge, claim)  # "the last 58 layers"
+    if stack or "one" in about or (judge.quantities is not None and _is_stack(claim)):
         return False
     if statement.label.startswith("+") and is_near(judge, claim):
         return True  # "= 85M + embeddings = 110M" adds to what precedes it
