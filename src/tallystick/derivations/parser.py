@@ -60,6 +60,7 @@ def _can_start(pieces: Sequence[Token], start: int, known: Collection[str]) -> b
     if before is not None and before.kind == "operator":
         # A dash between a label and its numbers is not a minus: "Embedding - 50257 × 768".
         label = start > 1 and pieces[start - 2].kind == "word" and not is_variable(pieces[start - 2])
+        label = label and not pieces[start - 2].end < before.start < before.end == token.start  # "w is -2 + 8"
         return token.kind in ("number", "open") and before.text == "-" and label
     if token.kind == "operator":
         return token.text in "+-" and (before is None or before.kind == "stop")
@@ -296,6 +297,8 @@ class _Reader:
             depth += (token.kind == "open") - (token.kind == "close")
             if words_only and (token.kind == "number" or token.text in self.known):
                 return False
+            if token.kind == self.pieces[place - 1].kind == "number":
+                return False  # "6 (3 5 5 + 1)" has lost its signs
             if depth == 0:
                 self.position = place + 1
                 return True

@@ -126,6 +126,8 @@ _FUNCTIONS = frozenset(
         "arccos",
         "arctan",
         "sigmoid",
+        "sigma",
+        "σ",
         "relu",
         "abs",
         "pow",

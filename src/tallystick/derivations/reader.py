@@ -42,6 +42,8 @@ _TITLE = re.compile(
 _ENDED = re.compile(r"(?P<words>[^\d()=≈|,.]*[^\W\d][^\d()=≈|,.]*?)\s+(?P<inside>\d{1,3}(?:[,.]\d{3})+)")
 _ITEM = re.compile(r"[-*+•#]|\d{1,2}[.)]\s")
 _SHARE = re.compile(r",\s*\d{1,3}(?:[.,]\d{1,2})?\s?%\s*$")  # "Embedding (38.7M, 31%)"
+MOST_CELLS = 40  # of a table's head
+HEAD = 2  # lines of a table up to the rule below its head
 MOST_OUTER = 20  # headings around a line, by their indentation
 MOST_TITLE = 8  # words of a heading with its number; a longer one is a sentence
 # What may stand with that number: "94.4M per layer", "39,383,808個"
@@ -66,6 +68,10 @@ _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
 _CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits of a large number
+# "Total: ~162M (more than 124M, due to context_length=256)"
+_SETS = re.compile(
+    r"(?P<stated>[^()=≈]*:\s*[~≈]?\s?\d[\d.,]*\s?[KMB]?\s*)\([^()=≈]*\b[a-z]+_\w+\s?=\s?\d+[^()=≈*]*\)\s*"
+)
 # "n_embd, n_layer = 768, 12" of code
 _SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
 _SCOPE = re.compile(r"\s*(?:across|over|for|of)\b", re.IGNORECASE)  # "~47B total across 32 layers"
@@ -159,9 +165,12 @@ class _Reader(Values):
     def read(self, line: Line) -> None:
         if len(line.text) > MOST_LINE and RELATION.search(line.text):
             self._miss(line)
-        before = len(self.statements)
-        if "|" not in line.plain:
+        self.table = self.table + 1 if "|" in line.plain else 0
+        if not self.table:
             self.how, self.head = None, ()
+        elif self.table == HEAD and _RULE.fullmatch(line.plain):
+            self._drop_head(line)
+        before = len(self.statements)
         if not line.text:
             return
         self.outline.enter(line)
@@ -189,6 +198,12 @@ class _Reader(Values):
         if large and not BOUND.search(line.plain) and not _HEADING.match(line.text):
             self._sentences(line)
 
+    def _drop_head(self, rule: Line) -> None:
+        """Drop the numbers in a table's head, but no sizes: "| Part | 350M | 7B (d=4096) |"."""
+        head = [one for one in self.statements[-MOST_CELLS:] if one.last == rule.first - 1]
+        kept = [one for one in head if one.name or len(one.sides) > 1]
+        self.statements[len(self.statements) - len(head) :] = kept
+
     def _line(self, line: Line) -> None:
         """Read the equations of a line, its table row, or the number that it states."""
         before = len(self.statements)
@@ -201,6 +216,8 @@ class _Reader(Values):
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
             self._shown(line)
             self._row(line)
+        elif "=" in line.plain and (set_ := _SETS.fullmatch(line.plain)):
+            self._value(line, set_["stated"])
         elif several := _SEVERAL.match(line.plain):
             self._several(line, several)
         elif ":" in line.plain and len(parts := _parts(line.plain)) > 1:

@@ -10,7 +10,7 @@ from tallystick.derivations.arithmetic import Expression, Name, Number, Operatio
 from tallystick.derivations.lines import Line
 from tallystick.derivations.markup import readable
 from tallystick.derivations.outline import Outline
-from tallystick.derivations.statements import Row, Side, Statement, Unread
+from tallystick.derivations.statements import TOTAL, Row, Side, Statement, Unread
 from tallystick.derivations.tokens import Token, tokens
 
 LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
@@ -39,6 +39,7 @@ class Reading:
         self.outer: list[Below] = []  # where the lines below each heading end
         self.how: int | None = None  # index of the current table's column of products
         self.head: tuple[str, ...] = ()  # words above the columns of the current table
+        self.table = 0  # lines of the current table so far
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []
         self.prose: list[Statement] = []
@@ -78,8 +79,12 @@ class Reading:
         titles: bool = False,
         column: int = 0,
     ) -> None:
-        if not sides or (len(sides) == 1 and not name and not label.strip() and not _is_sum(sides[0].expression)):
+        if not sides:
             return
+        if len(sides) == 1 and not (name or label.strip() or _is_sum(sides[0].expression)):
+            if not (TOTAL.search(self.heading) and line.plain.lstrip("≈~- ")[:1].isdigit()):
+                return
+            label = self.heading  # "### Total parameters", and below it "~10.5M parameters"
         first = sides[0].expression
         if isinstance(first, Name):
             name = first.name

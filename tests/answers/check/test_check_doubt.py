@@ -85,6 +85,16 @@ RIGHT = [
     "There are 28 samples (1 batch) × 12 positions = 336 words",
     "Attention: 64 heads (8 groups) × 128 = 8192",
     "The residual: 2x8 + 2x8 = 2x8 final input",
+    "One tile: 1 row x 64 columns = 2 tiles",
+    "Output size: 28 * 28 (32-5 + 1) = 28",
+    "The weights are 6 (3 5 5 + 1) + 6 (4 5 5 + 1) + 1 (6 5 5 +1) = 1516",  # signs were lost
+    "Quantized to -2, stored as -2 + 8 = 6 (0x6)",
+    "\\sigma (0.4 + 0.2 × 3.8 + 0.5 × 1.2) = \\sigma (1.76) ≈ 0.85",
+    "| C | `2 × 1,536` (3,072) | `N` (1,024) | 4,096 |",  # where it begins, its size, and where it ends
+    "P = 8\nw = 7 × 10^9\nbeta = 900\nT = 2 × ((P-1)/P) × ((w × 2)/beta) = 2 × (7/8) × ((7 × 10^9 × 2)/(900 × 10^9)) = 1.75 × 15.56 ms = 27.2 ms",
+    "| Part | 350M | 7B | 14B |\n|---|---|---|---|\n| words | 32k × 1024 = 33M | 32k × 4096 = 131M | 32k × 5120 = 164M |\n"
+    "| layers | 24 × 12.7M ≈ 305M | 32 × 202M ≈ 6.46B | 40 × 317M ≈ 12.68B |\n| gate | ~0.07M | ~0.27M | ~0.33M |\n"
+    "| **total** | **~338M** | **~6.59B** | **~12.84B** |",
     "FP16 = 2\nper_token = 2 × 128 × 8 × 128 × 2 = 524,288 bytes ≈ 512 KB (FP16)",
 ]
 WRONG = [

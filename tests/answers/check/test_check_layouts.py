@@ -93,6 +93,7 @@ WORDS, POSITIONS, BLOCKS = "50257 × 768 = 38,597,376", "1024 × 768 = 786,432",
         "| **One block** | | **7,077,888** |\n\n× 12 layers = 84,934,656, as printed.",
         "Plain MLP (two matrices):\n  Parameters: 768 × 3072 + 3072 × 768 = 4.7M",
         "attention / layer\n  q  768 × 768 = 590K\n  k  768 × 768 = 590K\n  total ≈ 1.18M",
+        f"Positions: {POSITIONS}\n| Part | Weights |\n|---|---|\n| Total 12 layers | ~85M |",
         "MHA in total = 1.8M + 0.6M ≈ 2.4M",
     ],
 )
@@ -120,6 +121,17 @@ def test_half_of_a_total_is_not_the_total():
         "# To match 50% total param reduction by pruning:\n#   0.50 × 6738M = 3369M from MLP → keep = 1 - (3369/4329) ≈ 0.22"
     )
     assert tallystick.check(text, against="llama-2-7b").total_claimed == 6_738_000_000
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        "- Total: ~123M (slightly less than 163M due to tie_weights=1 in it)",
+        "### Total parameter count\n\n```\n~123M parameters\n```",
+    ],
+)
+def test_a_total_with_a_setting_or_below_its_heading(total):
+    assert check(f"Words: {WORDS}\nPositions: {POSITIONS}\n{total}", "gpt2").total_claimed == 123_000_000
 
 
 def test_the_whole_of_a_share_is_the_total():

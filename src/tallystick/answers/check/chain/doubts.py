@@ -42,6 +42,8 @@ _BITS = re.compile(
 )  # a number of as many bits, or ^ between them
 # "2000 × 1 : 500 × 12.8 = 2000 : 6400", or numbers with an enumeration comma between them
 _RATIO = re.compile(r"\d\s+:\s+\d[^=≈:]*[=≈][^=≈:]*\d\s+:\s+\d|\d\u3001[^=≈]*[=≈]\s*[\d.,]+\u3001\d")
+_GROUPS = re.compile(r"=\s*\d+\s+(?:tiles?|pages?|chunks?|batches|blocks|shards|warps)\b")  # "64 columns = 2 tiles"
+_WHOLE = re.compile(r"(?<![\w.,])\d[\d,]*(?![\w.])")
 _RATE = re.compile(r"(?<!\b[^\W\d_])/\s?[^\W\d_]|[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB/layer", a column's end
 
 
@@ -74,6 +76,7 @@ class Doubts:
             self._are_apart(left, right, asides, row=row)
             or _has_factor(left, right)
             or self._adds_bias(left, right, asides)
+            or (row and self._adds_cell(statement, left, right, asides))
         )
         if columns or (row and self._are_unproven(statement, left, right, asides)):
             return "has columns that may count different things"
@@ -82,7 +85,7 @@ class Doubts:
         why = self._unlike(left, right, asides=asides)
         if why == TWO_NUMBERS and self._has_one(left, right, asides):
             return ""
-        return why or self._of_variables(left, right, asides) or self._far(statement, left, right, asides)
+        return why or self._of_variables(statement, left, right, asides) or self._far(statement, left, right, asides)
 
     def _has_wrong_unit(self, left: Expression, right: Side, asides: bool) -> bool:
         """Return whether a product has a number's digits, but not its letter: "= 34M" for 34B."""
@@ -157,7 +160,7 @@ class Doubts:
                 return TOO_FAR
         return ""  # "92 × 4 × 4 = 32" holds only numbers
 
-    def _of_variables(self, left: Side, right: Side, asides: bool) -> str:
+    def _of_variables(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why sides with variables may both be right: these may have other values here."""
         names = {name for side in (left, right) for name in names_in(side.expression)}
         if not names:
@@ -165,6 +168,8 @@ class Doubts:
         unknown = not names.issubset(names_in(left.expression))
         if unknown and _computes(left.expression) and _computes(right.expression):
             return "is an equation to be solved"  # "0.5 × 105.9 = 0.5 × λ × 57.5"
+        if any(side.unit == "seconds" for side in statement.sides):
+            return "gives a time: its unit is not followed"
         if not _LETTERS.isdisjoint(names):
             return "has a letter that may be a unit or a variable"  # "16 × 13B" where B is the batch
         if isinstance(left.expression, Number) and self.readings.value(left.expression, asides).exact < LEAST_REFERENCE:
@@ -288,6 +293,11 @@ class Doubts:
         one, other = self.readings.exact(left, right, asides)
         return any(other - one == number.value > 1 for number in numbers_in(left.expression))
 
+    def _adds_cell(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
+        """Return whether a row's number adds another cell: "| 2 × 1024 | 1,024 | 3,072 |"."""
+        one, other = self.readings.exact(left, right, asides)
+        return other > one and other - one in {int(cell.replace(",", "")) for cell in _WHOLE.findall(statement.plain)}
+
     def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a row has the product of one layer and the number of several.
 
@@ -328,6 +338,8 @@ def _of_names(statement: Statement) -> str:
         return "holds the name of a mixture of experts"
     if _BITS.search(statement.plain):
         return "computes with bits"
+    if _GROUPS.search(statement.plain):
+        return "counts groups"
     return "states a ratio or a list" if _RATIO.search(statement.plain) else ""
 
 

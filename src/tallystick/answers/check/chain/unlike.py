@@ -9,7 +9,17 @@ from math import floor
 
 from tallystick.answers.check.chain.binary import LIKE, MEASURED, MOST_PREFIXES, PREFIXES, binary
 from tallystick.answers.check.chain.sides import PERCENT, names_in
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, evaluate, exactly
+from tallystick.derivations.arithmetic import (
+    ASIDES,
+    Expression,
+    Name,
+    Number,
+    Operation,
+    Undefined,
+    Value,
+    evaluate,
+    exactly,
+)
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Side
 
@@ -255,7 +265,7 @@ def _with_powers(side: Expression) -> Iterator[Expression]:
 
 def _shaped(left: Expression, right: Expression) -> str:
     """Return why a product may be no number: it is the shape of a matrix or of a window."""
-    if _shapes(left, right) or _begins_shape(left, right) or _adds_shapes(left, right):
+    if any(shapes(left, right) for shapes in (_shapes, _begins_shape, _adds_shapes, _derives_shape)):
         return "multiplies matrices: these are their shapes"
     return "compares two windows" if _width(left) and _width(right) else ""  # "three 3 × 3 = 7 × 7"
 
@@ -271,6 +281,13 @@ def _shapes(left: Expression, right: Expression) -> bool:
 def _adds_shapes(left: Expression, right: Expression) -> bool:
     """Return whether all addends and their sum have one shape: "2 × 8 + 2 × 8 = 2 × 8"."""
     return isinstance(left, Operation) and isinstance(right, Operation) and set(left.parts) == {right}
+
+
+def _derives_shape(left: Expression, right: Expression) -> bool:
+    """Return whether the size of a shape is derived behind it: "28 × 28 (32-5 + 1) = 28"."""
+    if not (isinstance(left, Operation) and left.symbols[-1] in ASIDES and not any(True for _ in names_in(left))):
+        return False
+    return isinstance(right, Number) and evaluate(left.parts[-1], {}).exact == right.value
 
 
 def _width(side: Expression) -> Fraction | None:

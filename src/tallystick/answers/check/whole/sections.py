@@ -160,7 +160,8 @@ def words_of(statement: Statement) -> str:
 def counts_embeddings(judge: Judge, claim: Claim) -> bool:
     """Return whether a text counts embeddings that a claim does not use."""
     others = (one for one in judge.claims if one is not None and one is not claim)
-    return any(one.match and one.match.component == {"token"} for one in others if not one.used)
+    found = (one.match.component for one in others if one.match and not one.used)
+    return any(component and component <= AROUND - {"head"} for component in found)
 
 
 def _is_product(claim: Claim) -> bool:
