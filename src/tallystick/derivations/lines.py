@@ -75,6 +75,9 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
             yield from (held, blank)
             held = None
         blank = None
+        if held is not None and _ends_sum(held, line):
+            held = held._replace(last=line.last, plain=f"{held.plain} =")
+            continue
         if held is not None and _belongs(held, line):
             text = held.text if held.last == line.first else f"{held.text} {line.text}"
             power = "^" if _is_power(held, line) else " "  # a superscript on its own line
@@ -87,6 +90,12 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
         yield held
     if blank is not None:
         yield blank
+
+
+def _ends_sum(held: Line, line: Line) -> bool:
+    """Return whether a line is drawn below a sum that has one addend on each line, behind its +."""
+    summed = held.last > held.first and "+" in held.plain and RELATION.search(held.plain) is None
+    return summed and DRAWN.fullmatch(line.plain) is not None
 
 
 def _may_go_on(held: Line) -> bool:

@@ -39,7 +39,8 @@ _COUNTED = {
         re.IGNORECASE,
     ),
     "seconds": re.compile(
-        r"(?<![^\W\d_])(?:[mnuµ]?s|sec|(?:milli|micro|nano)?seconds?|секунд\w*|мс)(?![^\W_])|毫?秒|초", re.IGNORECASE
+        r"(?<![^\W\d_])(?:[mnuµ]?s|sec|(?:milli|micro|nano)?seconds?|minutes?|hours?|days?|years?|секунд\w*|мс)(?![^\W_])|毫?秒|分钟|小时|天|年|초",
+        re.IGNORECASE,
     ),
     "operations": re.compile(r"FLOP|\bops\b", re.IGNORECASE),
     "multiplications": re.compile(r"MACs?\b", re.IGNORECASE),  # one is two operations
@@ -135,6 +136,7 @@ _FUNCTIONS = frozenset(
     ]
 )
 
+_COUNTS = frozenset(["two", "three", "four", "both"])
 _LETTERS = frozenset("ксвиуоаяàèé")  # words of one letter, in Russian, French and Italian
 
 JOINS = frozenset(
@@ -307,21 +309,25 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     """Return whether what precedes an expression may change its value."""
     if start > 1 and pieces[start - 1].text in ARROWS and pieces[start - 2].number is not None:
         return True  # "128 -> 32 = 128 × 32"
-    if start and (is_function(pieces[start - 1]) or pieces[start - 1].number is not None):
-        return True  # "3 × 4 4 × 5 = 3 × 5" multiplies matrices
+    before = pieces[start - 1] if start else None
+    if before is not None and (is_function(before) or before.number is not None or before.text.lower() in _COUNTS):
+        return True  # "3 × 4 4 × 5 = 3 × 5" multiplies matrices; "Two 3 × 3 = 18 weights"
+    several = (
+        before is not None and before.text == "of" and any(one.number for one in pieces[max(0, start - 3) : start])
+    )
     added = (word in piece.text for piece in pieces[max(0, start - 2) : start] for word in _ADDED)
-    if (start > 1 and pieces[start - 1].text.lower() in _EACH) or any(added):
-        return True  # "10 GB, and with weights of 17.5 GB = 27.5 GB"
-    before = start
-    while before and pieces[before - 1].kind == "word" and start - before < MOST_WORDS:
-        before -= 1
-    if not 0 < before < start:
+    if several or (start > 1 and pieces[start - 1].text.lower() in _EACH) or any(added):
+        return True  # "10 copies of 14GB = 140GB"; "10 GB, and with weights of 17.5 GB = 27.5 GB"
+    words = start
+    while words and pieces[words - 1].kind == "word" and start - words < MOST_WORDS:
+        words -= 1
+    if not 0 < words < start:
         return False
-    last = pieces[before - 1]
-    if last.text == "+" and (before == 1 or pieces[before - 2].text in (",", ";")):
+    last = pieces[words - 1]
+    if last.text == "+" and (words == 1 or pieces[words - 2].text in (",", ";")):
         return False  # "…, + words 50257 × 768 = 38.6M" begins a sentence
     # "3 matrices d × 4d" may be all three.
-    counts = pieces[before].text in _COUNTERS or _MATRICES.fullmatch(pieces[before].text) is not None
+    counts = pieces[words].text in _COUNTERS or _MATRICES.fullmatch(pieces[words].text) is not None
     return last.kind == "operator" or (last.kind == "number" and counts)
 
 

@@ -95,6 +95,13 @@ RIGHT = [
     "| Part | 350M | 7B | 14B |\n|---|---|---|---|\n| words | 32k × 1024 = 33M | 32k × 4096 = 131M | 32k × 5120 = 164M |\n"
     "| layers | 24 × 12.7M ≈ 305M | 32 × 202M ≈ 6.46B | 40 × 317M ≈ 12.68B |\n| gate | ~0.07M | ~0.27M | ~0.33M |\n"
     "| **total** | **~338M** | **~6.59B** | **~12.84B** |",
+    "You store 10 copies of 14GB = 140GB of weights",
+    "5 × 5: 25 k^2 vs 9 × 4k^2 = 36k^2",
+    "Training takes 9 年 / 8 / 0.6 ≈ 228 天",
+    "Two 3 × 3 = 18 weights see as much as 5 × 5",
+    "3×3×2 = 5×5 receptive",
+    "FC: [1x1x4096]  memory:  4096  weights: 4096*4096 = 16,777,216\nFC: [1x1x4096]  memory:  4096  weights: 25088*4096 = 102,760,448\n"
+    "FC: [1x1x1000]  memory:  1000 weights: 4096*1000 = 4,096,000\n\nTOTAL params: 124M parameters",
     "FP16 = 2\nper_token = 2 × 128 × 8 × 128 × 2 = 524,288 bytes ≈ 512 KB (FP16)",
 ]
 WRONG = [

@@ -134,6 +134,14 @@ def test_a_total_with_a_setting_or_below_its_heading(total):
     assert check(f"Words: {WORDS}\nPositions: {POSITIONS}\n{total}", "gpt2").total_claimed == 123_000_000
 
 
+@pytest.mark.parametrize(("total", "wrong"), [("124,439,808", 0), ("124,539,808", 1)])
+def test_a_sum_in_lines_with_signs_above_a_drawn_line(total, wrong):
+    text = f"```\n85,054,464  (blocks)\n+ 38,597,376  (words)\n+    786,432  (positions)\n+      1,536  (norm)\n──────────\n{total}\n```"
+    answer = check(text, "gpt2")
+    assert [one.correct for one in answer.equations].count(False) == wrong
+    assert answer.total_claimed == int(total.replace(",", ""))
+
+
 def test_the_whole_of_a_share_is_the_total():
     text = "Each adapter: 12,288 × 24 = 294,912. **Trained: 294,912 / 124,439,808 = 0.24 %.** So it is small."
     assert check(text, "gpt2").total_claimed == 124_439_808

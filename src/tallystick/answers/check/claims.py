@@ -25,6 +25,7 @@ _MEASURES = re.compile(
 _OPERATIONS = re.compile(r"\b[KMGTP]?(?:FLOPs?|MACs?)\b")
 _ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|[kmgtp]?(?:flops?|macs?))\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"[;；。，]|[.,]\s")
+_DIGIT = re.compile(r"\d")
 _PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参数|參數|パラメータ|파라미터", re.IGNORECASE)
 
 _UNREAD = exactly(0)
@@ -172,7 +173,9 @@ def counts_operations(statement: Statement) -> bool:
 
 @lru_cache(MOST_KEPT)
 def _is_in_bytes(section: str, heading: str, label: str, clause: str) -> bool:
-    words, heading = f"{label} {clause}", section if _OPERATIONS.search(section) else heading
+    behind = _DIGIT.split(label)[-1]  # "FC: [1x1x1000]  memory: 1000 weights"
+    words = f"{behind if _PARAMETERS.search(behind) else label} {clause}"
+    heading = section if _OPERATIONS.search(section) else heading
     under = _MEASURES.search(heading) and not _PARAMETERS.search(f"{heading} {words}")
     return bool(under) or _MEASURES.search(words) is not None
 

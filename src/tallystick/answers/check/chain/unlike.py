@@ -267,7 +267,8 @@ def _shaped(left: Expression, right: Expression) -> str:
     """Return why a product may be no number: it is the shape of a matrix or of a window."""
     if any(shapes(left, right) for shapes in (_shapes, _begins_shape, _adds_shapes, _derives_shape)):
         return "multiplies matrices: these are their shapes"
-    return "compares two windows" if _width(left) and _width(right) else ""  # "three 3 × 3 = 7 × 7"
+    window = left._replace(symbols=("*",), parts=left.parts[:2]) if isinstance(left, Operation) else left
+    return "compares two windows" if _width(window) and _width(right) else ""  # "3 × 3 × 2 = 5 × 5"
 
 
 def _shapes(left: Expression, right: Expression) -> bool:
