@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from itertools import permutations
 
+from tallystick.answers.check.chain.forms import is_sum_of_decimals
 from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip
 from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings
 from tallystick.answers.check.chain.rounding import LITTLE
@@ -24,6 +25,7 @@ FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
 ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
 ABOUT_RIGHT = "is about right, as its sign says"
+OMITS = "is right in the unit that its sum omits"  # "8 × 44M + 30 + 20.4 = 30 + 20.4 + 2.6 ≈ 53B"
 TOO_FAR = "has sides too far apart to be meant as equal"
 MOST_ROWS = 12  # of a table, from one to another
 NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor
@@ -152,7 +154,7 @@ class Doubts:
         if not numbers and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
             why = why or "relates sizes, and counts nothing"
         if why or (numbers and self._has_wrong_unit(left.expression, right, asides)):
-            return why
+            return why or (OMITS if is_sum_of_decimals(left.expression) else "")
         if not numbers or (high >= LEAST_FAR and not (computed and ratio <= FAR_APART)):
             factors = {number.value for side in (left, right) for number in numbers_in(side.expression)} | set(SHIFTS)
             left_out = any(abs(ratio - factor) <= LITTLE * ratio for factor in factors)
