@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from itertools import permutations
 
+from tallystick.answers.check.chain.binary import BILLION
 from tallystick.answers.check.chain.forms import is_sum_of_decimals
 from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip
 from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings
@@ -38,7 +39,7 @@ _RELATION = re.compile(r"[=≈]")
 _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,2}|\${1,2}\s*$")  # "$2 \times 3$"
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 _EACH = re.compile(r"\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
-_MIXTURE = re.compile(r"\b\d{1,2}x\d{1,3}B\b")  # "Mixtral 8x7B"
+_MIXTURE = re.compile(r"\b(\d{1,2})x(\d{1,3})B\b")  # "Mixtral 8x7B"
 _BITS = re.compile(
     r"\bu?int\d{1,2}(?:_t)?\)|\bXOR\b|\u5f02\u6216", re.IGNORECASE
 )  # a number of as many bits, or ^ between them
@@ -66,7 +67,7 @@ class Doubts:
 
     def why(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
-        why = _of_names(statement) or _of_rates(statement, left)
+        why = _of_names(statement, left) or _of_rates(statement, left)
         if why and not self.readings.are_near(left, right, asides=asides):
             return why  # a unit would set them further apart than a slip
         related = _RELATION.search(statement.plain)
@@ -334,9 +335,10 @@ def _line_of(statement: Statement) -> int:
     return statement.line
 
 
-def _of_names(statement: Statement) -> str:
+def _of_names(statement: Statement, left: Side) -> str:
     """Return why what looks like a product may be none: it is a model's name, a ratio or a list."""
-    if _MIXTURE.search(statement.text):
+    name = _MIXTURE.search(statement.text)
+    if name and [number.value for number in numbers_in(left.expression)] == [int(name[1]), int(name[2]) * BILLION]:
         return "holds the name of a mixture of experts"
     if _BITS.search(statement.plain):
         return "computes with bits"
