@@ -281,10 +281,7 @@ def _is_estimate(claim: Claim) -> bool:
 
 def _repeats(judge: Judge, claim: Claim) -> bool:
     """Return whether a claim multiplies an earlier number by a count: "36 × 1.8B"."""
-    product = claim.expression
-    if not (isinstance(product, Operation) and product.symbols == ("*",)):
-        return False
-    sizes = sorted(part.value for part in product.parts if isinstance(part, Number))
+    sizes = _factors(claim)
     earlier = {one.stated for one in judge.claims if one is not None and one is not claim}
     return len(sizes) == 2 and 1 < sizes[0] <= MOST_COUNTED and sizes[1] >= LEAST_REFERENCE and sizes[1] in earlier
 
@@ -309,12 +306,17 @@ def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -
     return (place in collected and (adds(claim) or layers)) or (adds(claim) and is_near(judge, claim))
 
 
-def _is_share(claim: Claim) -> bool:
-    """Return whether a claim is a fraction of a large number: "0.5 × 6738M"."""
+def _factors(claim: Claim) -> list[Fraction]:
+    """Return the numbers of a product of two factors, the smaller first, or []."""
     product = claim.expression
     if not (isinstance(product, Operation) and product.symbols == ("*",)):
-        return False
-    sizes = sorted(part.value for part in product.parts if isinstance(part, Number))
+        return []
+    return sorted(part.value for part in product.parts if isinstance(part, Number))
+
+
+def _is_share(claim: Claim) -> bool:
+    """Return whether a claim is a fraction of a large number: "0.5 × 6738M"."""
+    sizes = _factors(claim)
     return len(sizes) == 2 and sizes[0] < 1 and sizes[1] >= LEAST_COUNT
 
 
