@@ -20,6 +20,7 @@ from tallystick.derivations.phrases import (
     computes,
     counted_each,
     goes_on,
+    is_added_to,
     is_count,
     is_sure,
     is_variable,
@@ -79,7 +80,8 @@ class Chains(Reading):
             if found is not None:
                 read = segment[: found[1]]
                 end = found[1] if following < len(pieces) else numbers_end(read)
-                sure = is_sure(segment, 0, end, self.known) and not goes_on(segment, found[1])
+                ended = not (goes_on(segment, found[1]) or is_added_to(segment, end))
+                sure = is_sure(segment, 0, end, self.known) and ended
                 sure = sure and pieces[cut].text != "=="  # code compares; it computes nothing
                 # "6 × 3.2M = 20.2M + words" states its product; "124M = 85M + words" lacks a term.
                 sure = sure and not (plus and not any(isinstance(one.expression, Operation) for one in begin.sides))

@@ -91,6 +91,7 @@ _DECIMAL = re.compile(r"(?:(?<=\d)\{,\}(?=\d{1,2}(?!\d)|\d{4})|(?<=(?<![\d.,}])0
 _DOUBLED = re.compile(
     r"(?<!\\)\\\\(?=(?:times|cdot|div|approx|simeq|sim|text\w*|frac|mathrm|left|right|to|rightarrow|quad|ldots|cdots|dots)(?![a-z]))"
 )
+_INDENT = re.compile(r"^[\s&]*(?:\\q?quad\s*)+")  # "&\quad + 2 \cdot 1024" goes on from the line above
 _COMMAND = re.compile(r"\\([A-Za-z]+)\*?\s?|\\([^A-Za-z])")
 _MEANINGS = {
     "times": " * ", "cdot": " * ", "ast": " * ", "div": " / ", "approx": " ≈ ", "simeq": " ≈ ", "sim": " ≈ ",
@@ -134,7 +135,7 @@ _CHARACTERS = str.maketrans({
     **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→", "（": "(", "）": ")", "＝": "=", "＋": "+", "％": "%",
     **{chr(letter): unicodedata.normalize("NFKC", chr(letter)) for letter in range(0x1D400, 0x1D800)},  # 𝑀 is M
     **dict.fromkeys("≃≅∼≐≒", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ", "½": " 0.5",
-    **dict.fromkeys("✓✔✅☑", ""), "μ": "µ", **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # invisible characters
+    **dict.fromkeys("✓✔✅☑", ""), "┤": "|", "μ": "µ", **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # invisible characters
 })  # fmt: skip
 _SCALED_OUTSIDE = re.compile(
     r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
@@ -142,6 +143,7 @@ _SCALED_OUTSIDE = re.compile(
 )  # $131$M
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 _ASKED = re.compile(r"[=≈]\s*[?\uff1f]")  # "23 + 4 × 6 = ?"
+_TICKED = re.compile(r"(?<=[\dKMB])\s*[✓✔✅☑]\s*[^\W\d][^|]*(?=\|)")  # "| ≈ 294.9 B ✓ matches the official 295B |"
 _HALF_OF = re.compile(r"½(?=\s?[(\w])")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
@@ -176,6 +178,7 @@ def plain(line: str) -> str:
     line = _without_emphasis(line)
     line = _with_units(line)
     if not line.isascii():
+        line = _TICKED.sub(" ", line)
         line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), _HALF_OF.sub(" 0.5*", line))
     line = _ASKED.sub(" ; ", line.translate(_CHARACTERS))
     line = _TIMES.sub(" * ", line)
@@ -238,6 +241,7 @@ def readable(line: str) -> str:
 
 def _without_latex(line: str) -> str:
     line = _ANNOTATION.sub(" ", _TIE.sub(",", _DECIMAL.sub(".", _POINT.sub(".", _DOUBLED.sub(r"\\", line)))))
+    line = _INDENT.sub("", line, count=1)
     for _ in range(MOST_ROUNDS):
         before = line
         line = _STYLE.sub(_styled, line)

@@ -97,6 +97,7 @@ _EACH = frozenset(
 
 PLUS = frozenset(["plus", "più", "más", "mais", "плюс"])
 _ADDED = ("加上", "再加")  # what follows is added to what stands before
+_QUOTIENT = re.compile(r"[^\W\d_]{1,2}/\d+")
 _CONTINUED = re.compile(r"\d{3}")  # digits behind a comma and a blank
 
 ARROWS = frozenset(["->", "=>", "-->", "→"])
@@ -264,14 +265,15 @@ def _is_adjective(pieces: Sequence[Token], place: int) -> bool:
 
 
 def _is_other(piece: Token, behind: Sequence[Token]) -> bool:
-    """Return whether a sign begins a shape, "[17 × 4096]", or a quotient without its rest, "//".
+    """Return whether a sign begins a shape, "[17 × 4096]", or a function, or cuts a quotient, "//".
 
     Brackets with a remark begin none: "= 4.2M [attention + MLP]". The letter of "1.2 MHz" is not
     read.
     """
     remark = bool(behind) and behind[0].kind == "word" and not is_variable(behind[0])
     whole = piece.text == "/" and piece.end - piece.start > 1
-    return (piece.text == "[" and not remark) or whole or piece.text[-2:] == "Hz"
+    called = bool(behind) and behind[0].text == "(" and is_function(piece)  # "1 - exp(-1.278)"
+    return (piece.text == "[" and not remark) or called or whole or piece.text[-2:] == "Hz"
 
 
 def _ends_remark(pieces: Sequence[Token]) -> bool:
@@ -307,8 +309,9 @@ def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
 
 def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     """Return whether what precedes an expression may change its value."""
-    if start > 1 and pieces[start - 1].text in ARROWS and pieces[start - 2].number is not None:
-        return True  # "128 -> 32 = 128 × 32"
+    arrow = start > 1 and pieces[start - 1].text in ARROWS and pieces[start - 2].number is not None
+    if arrow or (start and pieces[start - 1].text[:1] == pieces[start].text[:1] == "."):
+        return True  # "128 -> 32 = 128 × 32", "0..255"
     before = pieces[start - 1] if start else None
     if before is not None and (is_function(before) or before.number is not None or before.text.lower() in _COUNTS):
         return True  # "3 × 4 4 × 5 = 3 × 5" multiplies matrices; "Two 3 × 3 = 18 weights"
@@ -348,11 +351,17 @@ def goes_on(pieces: Sequence[Token], end: int) -> bool:
     return place > end and len(behind) > 1 and behind[0].text in "+*/" and behind[1].kind in ("number", "open")
 
 
+def is_added_to(pieces: Sequence[Token], end: int) -> bool:
+    """Return whether more is added behind an expression: "22B ≈ 8/128 × 235B 加上 attention"."""
+    return any(word in piece.text for piece in pieces[end : end + 1] for word in _ADDED)
+
+
 def _is_cut_off(pieces: Sequence[Token], end: int) -> bool:
     """Return whether digits go on behind an expression, or a variable, or a question mark."""
     after = [piece.text for piece in pieces[end : end + 2]]
-    if after and pieces[end].kind == "word" and len(after[0]) == 1 and pieces[end].start == pieces[end - 1].end:
-        return pieces[end - 1].number is not None  # "2.67 - 1.33p" has a variable without a value
+    close = after and pieces[end].kind == "word" and pieces[end].start == pieces[end - 1].end
+    if close and (len(after[0]) == 1 or _QUOTIENT.fullmatch(after[0])):
+        return pieces[end - 1].number is not None  # "2.67 - 1.33p", "3ℏω/2" have a variable without a value
     if after[:1] in (["?"], ["？"], ["…"], ["⋯"]) or after == [".", "."]:
         return True
     return (

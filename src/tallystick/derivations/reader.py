@@ -165,7 +165,8 @@ class _Reader(Values):
     def read(self, line: Line) -> None:
         if len(line.text) > MOST_LINE and RELATION.search(line.text):
             self._miss(line)
-        self.table = self.table + 1 if "|" in line.plain else 0
+        grid = self.table and line.plain.startswith("+-") and _RULE.fullmatch(line.plain)  # "+-----+-----+"
+        self.table = self.table + 1 if grid or "|" in line.plain else 0
         if not self.table:
             self.how, self.head = None, ()
         elif self.table == HEAD and _RULE.fullmatch(line.plain):

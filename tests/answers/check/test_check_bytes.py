@@ -30,6 +30,13 @@ def slips(text, against=None):
         ("Poids : 24 × 327,7 Mo = 7,9 Go", None),
         ("Poids : 24 × 327,7 Mo = 7,6 Go", 7_864_800_000),
         ("Веса: 24 × 327,7 МБ = 7,6 ГБ", 7_864_800_000),
+        # GB of 1,000 × 1,024 × 1,024 bytes are neither GB nor GiB
+        ("Cache: 256 × 2,048 × 32 × 128 × 2 × 2 bytes = 8.4 GB", 8_589_934_592),
+        ("Cache: 256 × 2,048 × 32 × 128 × 2 × 2 bytes = 8.6 GB", None),
+        ("Cache: 256 × 2,048 × 32 × 128 × 2 × 2 bytes = 8.0 GB", None),
+        ("Words: 151936 × 1024 × 2 = ~297 MB", None),
+        ("Words: 50,000 × 4,096 × 4 bytes = 800 MB", None),  # rounded
+        ("Cache: 2 × 80 × 8 × 128 × 131072 × 2 octets = ~45 Go", 42_949_672_960),
     ],
 )
 def test_a_product_with_a_width_has_its_bytes(line, should_be):

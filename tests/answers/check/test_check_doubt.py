@@ -104,6 +104,20 @@ RIGHT = [
     "FC: [1x1x4096]  memory:  4096  weights: 4096*4096 = 16,777,216\nFC: [1x1x4096]  memory:  4096  weights: 25088*4096 = 102,760,448\n"
     "FC: [1x1x1000]  memory:  1000 weights: 4096*1000 = 4,096,000\n\nTOTAL params: 124M parameters",
     "FP16 = 2\nper_token = 2 × 128 × 8 × 128 × 2 = 524,288 bytes ≈ 512 KB (FP16)",
+    "At the end: e = 1 - exp(-1.278) = 0.722",
+    "Block 1: idx = 1 × 256 + 0..255 = 256..511",
+    "Energy: ℏω(1 + 1/2) = 3ℏω/2, not one quantum",
+    "A slip in a toy: it had 2 × 2 + 2 = 8 instead of 6.",
+    "Weights: 7B × 2bytes → 14B × 2bytes = 14GB → 28GB (+14GB)",
+    "所以 22B ≈ 8/128 × 235B 加上 attention 和 dense 部分",
+    "sum = 0.185\nsum += 0.368 + 1.0 = 1.553",
+    "A到达(32 token 提示词 + 16 token 问题 = 3个块)",
+    "ω = 585,000 × 6,000,000 = 3.51 × 10^12\n\n| Quantity | Value | Unit |\n|---|---|---|\n| ω | 3.4 × 10^12 | rad/s |",
+    "The file has 1503300328 bytes = ~1433 MB",
+    "gate = 576 × 1,536 = 884,736\n\nup = 576 × 1,536 = 884,736\n\ndown = 1,536 × 576 = 884,736\n\nMLP Total = 884,736 × 3 = 2,654,208",
+    "\\begin{aligned}\nP &= 12 \\times 7087872 \\\\\n&\\quad + 38597376 \\\\\n&= 123651840\n\\end{aligned}",
+    "# Words: 50257 × 288 = 14.5M... too much.\n# With d = 144: words = 50257 × 144 = 7.2M\n"
+    "# Per layer: 4 × 144 × 144 + 3 × 144 × 384 = 249K\n# 8 layers = 2.0M → total ~9.2M",
 ]
 WRONG = [
     ("Embedding: 50257 × 768 = 38,596,416 params saved", 38_597_376),

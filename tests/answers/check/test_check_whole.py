@@ -306,6 +306,27 @@ TOTALS = {
         "Active:\n- Layers: 12 × 2.6M = 31.2M\n- Words: 57.6M\n",
         None, 6, 267_600_000,
     ),
+    "a whole behind the head, where the last heading is of an MLP": (
+        "Transformer × 12 (per layer):\n  QKV: 3 × 512 × 512 = 786,432\n  FFN (SwiGLU):\n    gate: 512 × 2048 = 1,048,576\n"
+        "    up: 512 × 2048 = 1,048,576\n\nMLP head: 512 × 200 = 102,400\n\nTOTAL PARAMS: ~50.4M\n",
+        None, 9, 50_400_000,
+    ),
+    "a whole behind columns of parameters and of active ones": (
+        "| Part | Each | Total params | Active per token |\n|---|---|---|---|\n| Words (50,000 × 2048) | — | 102.4 M | 102.4 M |\n"
+        "| **Total** | | **≈ 2.22 B** | **≈ 1.01 B** |\n\nTotal params: 24 × (16.78 M + 67.11 M) + 204.8 M = 2218.2 M ≈ 2.22 B\n",
+        None, 6, 2_220_000_000,
+    ),
+    "a grid that counts parameters and their memory": (
+        "Memory Footprint:\n\n+-----------+------------+-------------+\n| Component | Parameters | Memory (MB) |\n+-----------------------------------┤\n"
+        "| Words     |  128,000   |    0.5      |  vocab * d\n| Layers    |  688,128   |    2.7      |\n+-----------------------------------┤\n"
+        "| TOTAL     |  816,128   |    3.3      |\n",
+        None, 9, 816_128,
+    ),
+    "a row with a tick and a remark": (
+        "| Part | Formula | Params |\n|---|---|---|\n| A | 79 × 192 × 3 × 4096 × 1536 | 286.3 B |\n| B | 80 × 75.5M | 6.04 B |\n"
+        "| **Total** | | **≈ 292.3 B** ✓ matches the official 295B |\n",
+        None, 5, 292_300_000_000,
+    ),
     "parameters and their bytes": (
         "Words: 19,000 × 1024 = 19,456,000 params = 38.9 MB\nGrand total: 19,456,000 params = 38.91 MB BF16\n",
         None, 2, 19_456_000,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
+from tallystick.answers.check.chain.sides import numbers_in
 from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone, exactly
 from tallystick.derivations.statements import Side
 
@@ -43,11 +45,18 @@ def binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str
     if not number.rounded:
         return ""
     near = min(number.unit / number.value / 2, _NEAR_POWER)
-    powers = (Fraction(1024, 1000) ** power for power in range(1, binary_powers(number) + 1))
     named = _NAMED.get(number.unit, 0)  # "7 × 10^9 × 2 = 14 GiB"
     if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near:
         return DECIMAL_LETTER
+    powers: Sequence[Fraction] = BINARY[: binary_powers(number)]
+    if isinstance(left, Operation) and not has_letter(left):  # "= 8.4 GB" mixes GB and MiB
+        powers = powers_of_letter(number) if one > other else ()
     return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
+
+
+def has_letter(side: Expression) -> bool:
+    """Return whether a number of a side has a letter, such as "320 KB", or is divided."""
+    return (isinstance(side, Operation) and "/" in side.symbols) or any(number.rounded for number in numbers_in(side))
 
 
 def _has_billions(side: Expression) -> bool:
@@ -87,6 +96,18 @@ def _restates(left: Expression, right: Expression) -> bool:
         return False
     pairs = [(one, other) for one, other in zip(left.parts, right.parts, strict=True) if one != other]
     return all(isinstance(other, Number) and _counts_binary(one, other.value) for one, other in pairs)
+
+
+def powers_of_letter(number: Number) -> Sequence[Fraction]:
+    """Return what a letter may multiply a number by if it counts 1,024, and 1,000 each time.
+
+    "297 MB" and "0.297 GB" are the same number here; "8.4 GB" has no other letter. "800 MB" may
+    be rounded to its zeros.
+    """
+    if number.unit in _LETTERED and number.value % (10 * number.unit) == 0:
+        return BINARY[: binary_powers(number)]
+    possible = enumerate(BINARY[: binary_powers(number)], 1)
+    return [factor for power, factor in possible if 1000 ** (power - 1) <= number.unit <= 1000**power]
 
 
 def meets_binary(number: Expression, meant: Value) -> bool:

@@ -8,14 +8,14 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from itertools import permutations
 
-from tallystick.answers.check.chain.binary import BILLION
 from tallystick.answers.check.chain.forms import is_sum_of_decimals
 from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip
 from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, numbers_in, symbolic
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, has_names, names_in, numbers_in, symbolic
 from tallystick.answers.check.chain.unlike import TEN, TWO_NUMBERS, unlike
 from tallystick.answers.check.chain.variables import MOST_COUNTED
+from tallystick.answers.check.chain.wording import wording
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly
@@ -39,13 +39,6 @@ _RELATION = re.compile(r"[=≈]")
 _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,2}|\${1,2}\s*$")  # "$2 \times 3$"
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 _EACH = re.compile(r"\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
-_MIXTURE = re.compile(r"\b(\d{1,2})x(\d{1,3})B\b")  # "Mixtral 8x7B"
-_BITS = re.compile(
-    r"\bu?int\d{1,2}(?:_t)?\)|\bXOR\b|\u5f02\u6216", re.IGNORECASE
-)  # a number of as many bits, or ^ between them
-# "2000 × 1 : 500 × 12.8 = 2000 : 6400", or numbers with an enumeration comma between them
-_RATIO = re.compile(r"\d\s+:\s+\d[^=≈:]*[=≈][^=≈:]*\d\s+:\s+\d|\d\u3001[^=≈]*[=≈]\s*[\d.,]+\u3001\d")
-_GROUPS = re.compile(r"=\s*\d+\s+(?:tiles?|pages?|chunks?|batches|blocks|shards|warps)\b")  # "64 columns = 2 tiles"
 _WHOLE = re.compile(r"(?<![\w.,])\d[\d,]*(?![\w.])")
 _RATE = re.compile(r"(?<!\b[^\W\d_])/\s?[^\W\d_]|[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB/layer", a column's end
 
@@ -67,7 +60,7 @@ class Doubts:
 
     def why(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
-        why = _of_names(statement, left) or _of_rates(statement, left)
+        why = wording(statement, left) or _of_rates(statement, left)
         if why and not self.readings.are_near(left, right, asides=asides):
             return why  # a unit would set them further apart than a slip
         related = _RELATION.search(statement.plain)
@@ -143,14 +136,14 @@ class Doubts:
         one, other = self.readings.exact(left, right, asides)
         if right.loose and symbolic(right.expression):
             parts = left.expression.parts if isinstance(left.expression, Operation) else ()
-            if abs(one - other) <= LITTLE * abs(one) or right.expression in parts:
+            if abs(one - other) <= LITTLE * abs(one) or right.expression in parts or symbolic(left.expression):
                 return ABOUT_RIGHT  # "4 × n² + n ≈ 4 × n²"
         if isinstance(right.expression, Number) and self._sets(left.expression, other):
             return "sets a size, behind a number"
         low, high = sorted((abs(one), abs(other)))
         computed = isinstance(left.expression, Operation) and low >= LEAST_REFERENCE
         ratio = high / low if low else 0
-        numbers = not any(True for _ in names_in(left.expression))
+        numbers = not has_names(left.expression)
         why = unlike(left, right, (one, other))
         if not numbers and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
             why = why or "relates sizes, and counts nothing"
@@ -272,7 +265,7 @@ class Doubts:
 
     def _equal(self, left: Side, right: Side) -> bool:
         """Return whether a product of numbers alone is the number next to it."""
-        if any(True for _ in names_in(left.expression)) or not isinstance(left.expression, Operation):
+        if has_names(left.expression) or not isinstance(left.expression, Operation):
             return False
         return self.readings.value(left.expression, asides=False).meets(
             self.readings.value(right.expression, asides=False)
@@ -333,18 +326,6 @@ def _by_power(low: Fraction, high: Fraction) -> bool:
 
 def _line_of(statement: Statement) -> int:
     return statement.line
-
-
-def _of_names(statement: Statement, left: Side) -> str:
-    """Return why what looks like a product may be none: it is a model's name, a ratio or a list."""
-    name = _MIXTURE.search(statement.text)
-    if name and [number.value for number in numbers_in(left.expression)] == [int(name[1]), int(name[2]) * BILLION]:
-        return "holds the name of a mixture of experts"
-    if _BITS.search(statement.plain):
-        return "computes with bits"
-    if _GROUPS.search(statement.plain):
-        return "counts groups"
-    return "states a ratio or a list" if _RATIO.search(statement.plain) else ""
 
 
 def _of_rates(statement: Statement, left: Side) -> str:

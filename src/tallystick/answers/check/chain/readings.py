@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
-from tallystick.answers.check.chain.binary import BINARY, binary_powers
+from tallystick.answers.check.chain.binary import BINARY, binary_powers, has_letter, powers_of_letter
 from tallystick.answers.check.chain.forms import (
     are_results,
     below,
@@ -198,7 +198,9 @@ class Readings:
         units = _units(side)
         for unit in units:
             other = _with(side, Number(number.value * unit, number.unit * unit, rounded=True))
-            mixed = unit in BINARY and unit != units[0]  # MB of 1,000 × 1,024 bytes: its digits are not cut too
+            mixed = unit in BINARY and unit not in powers_of_letter(number)  # MB of 1,000 × 1,024 bytes
+            if mixed and not has_letter(before.expression):
+                continue  # "= 8.4 GB" of 8,589,934,592 bytes
             if abs(lacks - unit) * NEAR_UNIT <= unit and self._fits(before, other, cut=not mixed):
                 return other
         return side
@@ -253,10 +255,13 @@ class Readings:
         left, right, loose = one.expression, other.expression, other.loose
         first = alone(left, loose=loose) or self.value(left, asides, loose=loose)
         second = alone(right, loose=loose) or self.value(right, asides, loose=loose)
+        computed = left.__class__ is right.__class__ is Operation
         met = first.meets(second)
-        if met or are_results(left, right):
+        if met or (computed and are_results(left, right)):
             return met or self._agree_by_parts(one, other, asides)
-        if is_cut(one, other, first, second) or continues(left, right) or self._agree_by_parts(one, other, asides):
+        if is_cut(one, other, first, second):
+            return True
+        if computed and (continues(left, right) or self._agree_by_parts(one, other, asides)):
             return True
         factor = first_factor(right)
         if factor is not right:  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"

@@ -14,8 +14,7 @@ LEAST_REFERENCE = 1000  # a smaller number in a sum is a size, not the result of
 
 def symbolic(side: Expression) -> bool:
     """Return whether a side has variables, and only small numbers."""
-    names = any(True for _ in names_in(side))
-    return names and all(number.value < LEAST_REFERENCE for number in numbers_in(side))
+    return has_names(side) and all(number.value < LEAST_REFERENCE for number in numbers_in(side))
 
 
 def numbers_in(expression: Expression) -> Iterator[Number]:
@@ -34,6 +33,13 @@ def names_in(expression: Expression) -> Iterator[str]:
     elif isinstance(expression, Operation):
         for part in expression.parts:
             yield from names_in(part)
+
+
+def has_names(expression: Expression) -> bool:
+    """Return whether an expression has a variable. It is asked often."""
+    if expression.__class__ is Operation:
+        return any(map(has_names, expression.parts))
+    return expression.__class__ is Name
 
 
 def first_addend(side: Expression) -> Expression:

@@ -8,7 +8,7 @@ from itertools import product
 from math import floor
 
 from tallystick.answers.check.chain.binary import LIKE, MEASURED, MOST_PREFIXES, PREFIXES, binary
-from tallystick.answers.check.chain.sides import PERCENT, names_in
+from tallystick.answers.check.chain.sides import PERCENT, has_names
 from tallystick.derivations.arithmetic import (
     ASIDES,
     Expression,
@@ -111,7 +111,7 @@ def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) 
     Numbers with a result near to what they make, "0.90625^8 = 0.444", are computed all the same.
     """
     share = isinstance(right, Number) and right.rounded  # "= 12.5%"
-    computed = isinstance(left, Operation) and not any(True for _ in names_in(left))
+    computed = isinstance(left, Operation) and not has_names(left)
     near = abs(one - other) * _NEAR_FRACTION <= abs(one)
     if min(one, other) <= 0 or (max(one, other) < 1 and not share and not (computed and near)):
         return "relates fractions, or numbers that are not positive, and counts nothing"
@@ -239,7 +239,7 @@ def _lost_powers(left: Expression, meant: Fraction) -> bool:
 
 def _after_comma(left: Expression, meant: Fraction) -> bool:
     """Return whether a side is right with its first number cut at a comma: "K=32,128/32=4"."""
-    if not isinstance(left, Operation) or any(True for _ in names_in(left)):
+    if not isinstance(left, Operation) or has_names(left):
         return False
     first, *rest = left.parts
     if not (isinstance(first, Number) and first.unit == 1 and first.value > _GROUP):
@@ -286,7 +286,7 @@ def _adds_shapes(left: Expression, right: Expression) -> bool:
 
 def _derives_shape(left: Expression, right: Expression) -> bool:
     """Return whether the size of a shape is derived behind it: "28 × 28 (32-5 + 1) = 28"."""
-    if not (isinstance(left, Operation) and left.symbols[-1] in ASIDES and not any(True for _ in names_in(left))):
+    if not (isinstance(left, Operation) and left.symbols[-1] in ASIDES and not has_names(left)):
         return False
     return isinstance(right, Number) and evaluate(left.parts[-1], {}).exact == right.value
 

@@ -63,6 +63,7 @@ class Variables:
             claim = None if origin is None else claims[origin]
             value = found[1].expression
             anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other(value, claim)
+            anew = anew or (claim is not None and "|" in statement.plain and not _is_typed(value, claim))
             config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
             if not ((origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew):
                 if origin is None and config and first.name in self.set_again:
@@ -130,6 +131,11 @@ def _set_again(statements: Sequence[Statement]) -> frozenset[str]:
         if statement.name and isinstance(number := statement.sides[-1].expression, Number):
             found.setdefault(statement.name, set()).add(number.value)
     return frozenset(name for name, values in found.items() if len(values) > 1)
+
+
+def _is_typed(value: Expression, before: Claim) -> bool:
+    """Return whether a number is meant as the one before, but for a digit."""
+    return isinstance(value, Number) and is_typed_for(value, before.stated)
 
 
 def _is_other(value: Expression, before: Claim) -> bool:

@@ -26,6 +26,7 @@ NEAR = 2  # a total off by more than this factor is not meant as that sum
 EMBEDDINGS = frozenset({"token", "position"})
 SHORT = 2  # digits of a total that is a block's with one mistyped
 _RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
+_REJECTED = re.compile(r"\btoo (?:much|many|large|big)\b", re.IGNORECASE)  # "14.5M... too much": another is tried
 
 
 class Lists:
@@ -142,7 +143,10 @@ class Lists:
             counts: whether the total counts parameters.
         """
         lines = [self.derivation.statements[place] for place in places]
-        return any(_RATE.search(f"{line.label} {line.clause}") or is_bytes(line) == counts for line in lines)
+        return any(
+            _RATE.search(f"{line.label} {line.clause}") or _REJECTED.search(line.plain) or is_bytes(line) == counts
+            for line in lines
+        )
 
 
 def is_bytes(statement: Statement) -> bool:

@@ -141,7 +141,8 @@ class Quantities:
         if len(written) < LEAST_NAMED:
             return None
         about = self._asked(next((tags for label in labels if (tags := tags_of(label))), frozenset())) - KINDS
-        alike = [size for size in self._numbers if is_one_slip(written, str(size))]
+        first, last = (bisect_left(self._numbers, 10**digits) for digits in (len(written) - 1, len(written)))
+        alike = [size for size in self._numbers[first:last] if is_one_slip(written, str(size))]  # of as many digits
         found = [
             quantity
             for size in alike

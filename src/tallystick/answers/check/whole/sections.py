@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from fractions import Fraction
+from operator import attrgetter
 
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim, is_total, measures
@@ -43,6 +45,7 @@ MOST_WORDS = 6  # of a label; a longer one is a sentence
 LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
 OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}  # a sum of these alone counts attention
 AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
+MOST_BEHIND = 20  # lines of a section before its total
 FAR = 2  # a sum off by over half the model's total is not the whole
 
 
@@ -52,7 +55,8 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     A total of a dimension or of a part does not.
     """
     words, remark, inside = words_of(statement).partition("(")
-    if ACTIVE.search(f"{words} {re.split('[=≈:]', statement.plain)[0]}") and not is_near(judge, claim):
+    own = statement.clause if statement.column else statement.plain  # the head of its column
+    if ACTIVE.search(f"{words} {re.split('[=≈:]', own)[0]}") and not is_near(judge, claim):
         return False
     # "Of the weights of a block the MLP has 67% (56.7M of the total 85M)"
     aside = remark and ")" not in inside and len(words.split()) > MOST_WORDS
@@ -67,10 +71,28 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     unnamed = not (about or is_near(judge, claim) or _OF_MODEL.search(words))
     if unnamed and "one" in around and not _adds_embedding(claim):
         return False  # a table of one layer
-    part = unnamed and around - KINDS
+    over = claim.expression is None and _is_behind(judge, statement, around)
+    part = unnamed and around - KINDS and not over
     if (part or ("block" in about and counts_embeddings(judge, claim))) and not adds(claim):
         return False
     return about <= {"all", "block"} or (adds(claim) and "one" not in about)
+
+
+def _is_behind(judge: Judge, total: Statement, around: frozenset[str]) -> bool:
+    """Return whether a section is over before a total.
+
+    Example: "FFN:", its parts, "MLP head: 102,400", "Total". No layer has an embedding or a head.
+    """
+    if around & AROUND:
+        return False
+    lines = judge.derivation.statements
+    end = bisect_left(lines, total.line, key=attrgetter("line"))
+    for one in reversed(lines[max(0, end - MOST_BEHIND) : end]):
+        if one.heading != total.heading:
+            return False
+        if tags_of(one.label) & AROUND:
+            return True
+    return False
 
 
 def is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:

@@ -1,0 +1,40 @@
+"""Tell by how a line is written that what looks like a product or its result may be none."""
+
+from __future__ import annotations
+
+import re
+
+from tallystick.answers.check.chain.binary import BILLION
+from tallystick.answers.check.chain.sides import numbers_in
+from tallystick.derivations.statements import Side, Statement
+
+_MIXTURE = re.compile(r"\b(\d{1,2})x(\d{1,3})B\b")  # "Mixtral 8x7B"
+_ADDS_TO = re.compile(r"\w\s?\+=[^=#/;]*=")  # of code: "total += 0.368 + 1.0 = 1.553"
+_REASONS = {
+    # a number of as many bits, or ^ between them
+    "computes with bits": re.compile(r"\bu?int\d{1,2}(?:_t)?\)|\bXOR\b|\u5f02\u6216", re.IGNORECASE),
+    # "64 columns = 2 tiles"
+    "counts groups": re.compile(
+        r"=\s*\d+\s+(?:tiles?|pages?|chunks?|batches|blocks|shards|warps)\b|=\s*\d+\s?\u4e2a?\u5757"
+    ),
+    # "2000 × 1 : 500 × 12.8 = 2000 : 6400", or numbers with an enumeration comma between them
+    "states a ratio or a list": re.compile(
+        r"\d\s+:\s+\d[^=≈:]*[=≈][^=≈:]*\d\s+:\s+\d|\d\u3001[^=≈]*[=≈]\s*[\d.,]+\u3001\d"
+    ),
+    # "the first draft had 2 × 2 + 2 = 8 instead of 6"
+    "names its own slip": re.compile(r"=\s*[\d.,]+\s+(?:instead of|rather than)\s+\d"),
+    # "7B × 2 → 14B × 2 = 14 GB → 28 GB"
+    "states numbers before and after a change": re.compile(
+        r"\d\w*\s*→\s*[\d.]+\w*\s*×[^=≈→]*=\s*[\d.]+\s?\w*\s*→\s*\d"
+    ),
+}
+
+
+def wording(statement: Statement, left: Side) -> str:
+    """Return why two sides of a statement may not be meant as equal, or ""."""
+    name = _MIXTURE.search(statement.text)
+    if name and [number.value for number in numbers_in(left.expression)] == [int(name[1]), int(name[2]) * BILLION]:
+        return "holds the name of a mixture of experts"
+    if _ADDS_TO.search(statement.text):
+        return "adds to what a variable had before"
+    return next((why for why, pattern in _REASONS.items() if pattern.search(statement.plain)), "")
