@@ -111,24 +111,45 @@ def _without_mark(pieces: Sequence[Token]) -> Sequence[Token]:
 def _with_results(pieces: Sequence[Token]) -> list[Token]:
     """Insert the result of a chain before the product that goes on from it in the next sentence.
 
-    Example: "3 × 4096 × 14336 ≈ 176M per layer. × 32 layers = 5.6B".
+    Examples: "3 × 4096 × 14336 ≈ 176M per layer. × 32 layers = 5.6B"; of several results the last
+    one or their sum, which is nearer: "4 × 4096² = 67.1M; 3 × 4096 × 11008 = 135.3M; × 32 = 6.48B".
     """
     found: list[Token] = []
+    results: list[Token] = []
     result: Token | None = None
     for place, piece in enumerate(pieces):
         times = piece.text == "*" and pieces[place - 1].text in _ENDS
         if times and result is not None and any(is_count(one.number) for one in pieces[place + 1 : place + 2]):
-            found.append(result._replace(start=piece.start, end=piece.start))
+            found += [one._replace(start=piece.start, end=piece.start) for one in _multiplied(results, pieces[place:])]
         if (
             piece.number is not None
             and place
             and (pieces[place - 1].kind == "relation" or pieces[place - 1].text in ":\uff1a")
         ):
             result = piece
+            results.append(piece)
         elif piece.kind not in ("word", "stop"):
             result = None
         found.append(piece)
     return found
+
+
+def _multiplied(results: Sequence[Token], behind: Sequence[Token]) -> list[Token]:
+    """Return what a product goes on from: the last result, or the sum of all in parentheses.
+
+    Args:
+        results: of the chains before it.
+        behind: the sign of multiplication, the count, and what follows.
+    """
+    if len(results) == 1:
+        return list(results)
+    count, *stated = [piece.number.value for piece in behind if piece.number is not None][:2]
+    numbers = [piece.number.value for piece in results if piece.number is not None]
+    sign = behind[0]
+    if not stated or abs(count * numbers[-1] - stated[0]) <= abs(count * sum(numbers) - stated[0]):
+        return [results[-1]]
+    added = [one for result in results for one in (result, sign._replace(text="+"))][:-1]
+    return [sign._replace(kind="open", text="("), *added, sign._replace(kind="close", text=")")]
 
 
 def with_sizes(pieces: Sequence[Token]) -> list[Token]:

@@ -30,6 +30,12 @@ def slips(text, against=None):
         ("Poids : 24 × 327,7 Mo = 7,9 Go", None),
         ("Poids : 24 × 327,7 Mo = 7,6 Go", 7_864_800_000),
         ("Веса: 24 × 327,7 МБ = 7,6 ГБ", 7_864_800_000),
+        # a matrix has the bytes of a format, named or not
+        ("Linear: 12288 × 49152 = 1.2 GB", None),
+        ("Linear: 12288 × 49152 = ~2.4 GB (fp16)", 1_207_959_552),
+        ("Linear: 12288 × 49152 = ~2.4 GB (fp32)", None),
+        ("| W1 (gate+up) | 9728 × 896 | 34.6 MB |", 34_865_152),
+        ("Weights: 4096 × 14336 = 33 MB (Q4_K)", None),  # 4.5 bits each
         # GB of 1,000 × 1,024 × 1,024 bytes are neither GB nor GiB
         ("Cache: 256 × 2,048 × 32 × 128 × 2 × 2 bytes = 8.4 GB", 8_589_934_592),
         ("Cache: 256 × 2,048 × 32 × 128 × 2 × 2 bytes = 8.6 GB", None),

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from tallystick.answers.check.chain.binary import BINARY, binary_powers, has_letter, powers_of_letter
+from tallystick.answers.check.chain.formats import NEAR_BYTES, names_format, stored_in_bytes
 from tallystick.answers.check.chain.forms import (
     are_results,
     below,
@@ -100,7 +101,9 @@ class Readings:
         bare = [_with(side, without_note(side.expression)) for side in sides]
         in_units = _in_units(bare)
         first = [bare, [_with(side, ungrouped(side.expression)) for side in bare], *in_units]
+        stored = list(stored_in_bytes(statement, bare))
         ways = [*first, *self._ways(statement, bare, before), self._shifted(bare), self._unrounded(bare)]
+        ways += [*stored, *map(self._shifted, stored)]
         others = [one for one in ways if _differ(one, sides)]
         found = next((one for one in others if not self.wrong(one)), None)
         # "48 × 40.96 + 2 × 80.41 = 2.12B" is in millions, and cut.
@@ -108,7 +111,8 @@ class Readings:
         added = in_units if is_sum_of_decimals(bare[0].expression) else ()
         summed = (one for one in added if self._nearly(one, within=NEAR_SUM))
         typed = (one for one in others if self._is_typed(one))
-        return found or next(near, None) or next(summed, None) or next(typed, bare)
+        kept = (one for one in stored if names_format(statement) or self._nearly(one, within=NEAR_BYTES))
+        return found or next(near, None) or next(summed, None) or next(typed, None) or next(kept, bare)
 
     def _ways(self, statement: Statement, sides: Sides, before: Claim | None) -> Iterator[Sides]:
         """Yield other ways to read a chain: without a unit or a name, or with a bias."""

@@ -21,6 +21,8 @@ _REASONS = {
     "states a ratio or a list": re.compile(
         r"\d\s+:\s+\d[^=≈:]*[=≈][^=≈:]*\d\s+:\s+\d|\d\u3001[^=≈]*[=≈]\s*[\d.,]+\u3001\d"
     ),
+    # "4096 × 14336 = 33 MB (Q4_K)"
+    "is in a format whose blocks have scales": re.compile(r"\bI?Q[2-8]_\w"),
     # "the first draft had 2 × 2 + 2 = 8 instead of 6"
     "names its own slip": re.compile(r"=\s*[\d.,]+\s+(?:instead of|rather than)\s+\d"),
     # "7B × 2 → 14B × 2 = 14 GB → 28 GB"

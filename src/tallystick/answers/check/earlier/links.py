@@ -7,7 +7,7 @@ from tallystick.answers.check.chain.rounding import is_cut
 from tallystick.answers.check.chain.sides import first_addend, first_factor
 from tallystick.answers.check.claims import LEAST_COUNT, is_whole
 from tallystick.answers.check.earlier.references import References
-from tallystick.derivations.arithmetic import Expression, Number, Operation, alone, evaluate
+from tallystick.derivations.arithmetic import Expression, Number, Operation, alone, evaluate, exactly
 from tallystick.derivations.statements import Side
 
 ROUND = 1000  # a number that it does not divide is written to its last digit
@@ -76,7 +76,8 @@ class Links:
             # "67M + 135M = 202,374,144" is written to its last digit.
             exact = evaluate(left.expression, self.readings.stated, asides=asides, replaced=self.references.exact)
             return exact.is_exact and stated.exact not in (exact.exact, value.exact)
-        return not (value.meets(stated) or is_cut(left, right, value, stated))
+        ends = (value, exactly(value.low), exactly(value.high))  # "32 × 135.3M = 4,328M" of 4,328,521,728
+        return not (value.meets(stated) or any(is_cut(left, right, one, stated) for one in ends))
 
 
 def _has_rounded(side: Expression) -> bool:
