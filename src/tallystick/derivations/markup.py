@@ -138,7 +138,7 @@ _CHARACTERS = str.maketrans({
     **dict.fromkeys("✓✔✅☑", ""), "┤": "|", "μ": "µ", **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "), **dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF), ""),  # invisible characters
 })  # fmt: skip
 _SCALED_OUTSIDE = re.compile(
-    r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
+    r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[KMGT]i?B\b|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
     r"|(?<=\d),(?=[KMBT](?!\w|\s*=))"  # 85,M was 85\\,M; "64, K = 128" sets K
 )  # $131$M
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")

@@ -30,6 +30,10 @@ def slips(text, against=None):
         ("Poids : 24 × 327,7 Mo = 7,9 Go", None),
         ("Poids : 24 × 327,7 Mo = 7,6 Go", 7_864_800_000),
         ("Веса: 24 × 327,7 МБ = 7,6 ГБ", 7_864_800_000),
+        ("FLOPs: 2 × 7168 × 18432 × 1 = 264.24 × 10^9 FLOPs/token", 264_241_152),  # 10^6
+        ("FLOPs: 6 × 7 × 10^9 × 4 × 2048 ≈ 344 PFLOPS", 344_064_000_000_000),
+        ("Limit: 3350 × 1 ≈ 3.35 TFLOPS", None),  # of 3,350 GB/s
+        ("MHA: $2 \\times 80 \\times 64 \\times 128 \\times 4096 \\times 2 = 8.59$ GB", 10_737_418_240),
         # a matrix has the bytes of a format, named or not
         ("Linear: 12288 × 49152 = 1.2 GB", None),
         ("Linear: 12288 × 49152 = ~2.4 GB (fp16)", 1_207_959_552),

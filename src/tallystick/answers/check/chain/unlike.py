@@ -26,6 +26,7 @@ from tallystick.derivations.statements import Side
 TWO_NUMBERS = "sets one number equal to another, and computes nothing"
 
 _LEAST_COMPARED = 1000  # two smaller numbers are sizes, shares or settings
+_LEAST_WHOLE = 10**6  # a smaller number may be in thousands or millions of its unit
 _LEAST_TYPED = 100  # two smaller numbers with one digit apart are not mistyped
 _LEAST_CONVERTED = Fraction(3, 2)  # nearer sides are in one unit
 _PER_BYTE = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
@@ -182,9 +183,13 @@ def _is_round(side: Expression) -> bool:
 
 def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     """Return why sides differ by a conversion: one is of bytes, "100 KB = 100 × 1024 / 2"."""
-    if "bytes" not in (left.unit, right.unit) or left.unit == right.unit or not (one and other):
+    if not (one and other):
         return ""
     ratio = max(one, other) / min(one, other)
+    if right.unit in MEASURED and not left.unit and one < _LEAST_WHOLE and _is_prefix(ratio):
+        return "converts to another unit"  # "3350 × 1 ≈ 3.35 TFLOPS", of 3,350 GB/s
+    if "bytes" not in (left.unit, right.unit) or left.unit == right.unit:
+        return ""
     if ratio < _LEAST_CONVERTED:
         return ""
     number = right.expression
@@ -194,6 +199,13 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     conversions = _SCALES if right.unit == "bytes" and _ends_in_width(left.expression) else _CONVERSIONS
     near = (abs(ratio - conversion) <= like * ratio for conversion in conversions)
     return "converts to another unit" if any(near) else ""
+
+
+def _is_prefix(ratio: Fraction) -> bool:
+    """Return whether a ratio is about a thousand, a million, and so on."""
+    return any(
+        abs(ratio / prefix - 1) <= LIKE for prefix in (PREFIXES[0] ** power for power in range(1, MOST_PREFIXES + 1))
+    )
 
 
 def _ends_in_width(side: Expression) -> bool:
