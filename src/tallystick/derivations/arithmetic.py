@@ -33,10 +33,6 @@ class Undefined(Exception):
     """An expression without a value: an undefined name, a division by zero, or a root."""
 
 
-# Units of a last digit behind the point, 80.0M and 7.00B; 5.0B and 50亿 have one unit
-_BEHIND_POINT = frozenset(10**power for power in (1, 2, 5, 7, 10, 11))
-
-
 class Number(NamedTuple):
     """A number as written.
 
@@ -46,6 +42,7 @@ class Number(NamedTuple):
     value: Fraction
     unit: Fraction = ONE
     rounded: bool = False  # 38.6M, 3.9e7 and 31.0% are always rounded
+    pointed: bool = False  # it has a point before its letter: the zeros of 5.0B are digits, those of 50B may be none
 
     @property
     def is_decimal(self) -> bool:
@@ -176,8 +173,7 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
     """
     if not isinstance(expression, Number):
         return None
-    point = expression.is_decimal or (expression.rounded and expression.unit.numerator in _BEHIND_POINT)
-    if not loose or point or not expression.value:
+    if not loose or expression.is_decimal or expression.pointed or not expression.value:
         return _rounded(expression, expression.rounded or expression.is_decimal)
     zeros = len(digits := str(expression.value / expression.unit)) - len(digits.rstrip("0"))
     return _rounded(expression._replace(unit=expression.unit * 10**zeros), True)
@@ -188,7 +184,7 @@ def scaled(expression: Expression, by: int) -> Expression:
 
     In a sum each addend is multiplied by `by`, in a product one factor.
     """
-    if isinstance(expression, Number) and not expression.rounded:
+    if isinstance(expression, Number) and expression.value and not expression.rounded:  # 0 omits none
         return Number(expression.value * by, expression.unit * by, rounded=True)
     if not isinstance(expression, Operation):
         return expression

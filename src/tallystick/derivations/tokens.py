@@ -305,7 +305,7 @@ def _scale_of(suffix: re.Match[str]) -> Fraction:
 
 def times(number: Number, scale: Fraction) -> Number:
     """Return a number multiplied by its unit, which rounds it."""
-    return Number(number.value * scale, number.unit * scale, rounded=True)
+    return Number(number.value * scale, number.unit * scale, rounded=True, pointed=number.is_decimal)
 
 
 def _words(line: str, match: re.Match[str], known: Collection[str]) -> list[Token]:

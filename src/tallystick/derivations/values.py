@@ -40,6 +40,7 @@ _SIZE = re.compile(
     r"|[A-Zd])(?=\s*(?:\(|$))"
 )
 _RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
+_CHANGE = re.compile(r"[-+]\s?\d[\d.,]*\s?%")
 _PLUS = PLUS | {"and", "und", "et", "ещё", "加", "加上"}
 _FOR = re.compile(r"^\s*(?:for|per|für|pour|para|für|для|of)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{3}")
@@ -282,8 +283,8 @@ class Values(Chains):
 
     def _whole(self, cell: str) -> Expression | None:
         """Return the expression if a cell is nothing but arithmetic, else None."""
-        if _RANGE.fullmatch(cell):
-            return None  # "30-50%", "2024-12"
+        if _RANGE.fullmatch(cell) or _CHANGE.match(cell):
+            return None  # "30-50%", "2024-12", "-52% (smaller)"
         pieces = self._tokens(cell.lstrip("≈~ "))
         if any(piece.kind == "operator" for piece in pieces) and not is_sure(pieces, 0, len(pieces), self.known):
             return None  # "1 x A100 80GB"

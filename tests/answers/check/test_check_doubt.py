@@ -138,11 +138,29 @@ WRONG = [
     ("A: 4096² + 4096×1024 + 4096×1024 + 4096² = 16,777,216 + 4,194,304 + 4,894,304 + 16,777,216", 4_194_304),
     ("Active: 4B + 32B + attention ≈ 12B", 36_000_000_000),
     ("attn 2·12288² + 2·(12288·1024) = 327.2M; MLP 3·12288·28672 = 1,056.9M; × 88 = 124.8B", 121_800_800_000),
+    ("Layers: 12 × 96 × 12288² ≈ 174.0B", 173_946_175_488),  # 174B would be right
+    ("Each: 8 × 16 × 4096 × 4100 ≈ 2.0B", 2_149_580_800),
     ("Mixtral 8x7B: 32 × 1.44B = 48B", 46_080_000_000),
     ("Each layer: 2.36M parameters (768×3072 + 3072×768)", 4_718_592),
     ("Each: [1, 576, 256] × 4 bytes × 2 (q/k) = 589,824 bytes", 1_179_648),
     ("- ≈ 4B + 32B + attention ≈ 12B active", 36_000_000_000),
 ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "| Total Parameters | 2.6B | 1.0B | -62% (smaller) |",
+        "change = -0.62 = 2.6B",
+        "| Non-embed | ~85M | ~50.7M | -40% |",
+        "slope = -1.4648/3 ≈ -0.4883",
+    ],
+)
+def test_nothing_far_apart_is_called_right(line):
+    sides = [
+        (one.left, one.right) for one in tallystick.check(f"Sizes: 2 × 768 = 1,536\n{line}\n").equations if one.correct
+    ]
+    assert all(abs(left - right) <= abs(left) / 100 for left, right in sides)
 
 
 @pytest.mark.parametrize("text", RIGHT)

@@ -39,7 +39,7 @@ def in_unit(side: Side, unit: int) -> Expression:
         return number._replace(parts=(*number.parts[:-1], in_unit(side._replace(expression=number.parts[-1]), unit)))
     if not isinstance(number, Number) or not number.rounded or (side.unit not in MEASURED and unit != BILLION):
         return number
-    if number.unit > unit:  # "204.8 MB" has a letter : it counts no KB
+    if number.unit > unit:  # "204.8 MB" has its own letter, and counts no KB
         return number
     return Number(number.value / unit, number.unit / unit)
 

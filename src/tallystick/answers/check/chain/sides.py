@@ -43,8 +43,11 @@ def has_names(expression: Expression) -> bool:
 
 
 def first_addend(side: Expression) -> Expression:
-    """Return the first addend of a sum, or the side itself."""
-    return side.parts[0] if isinstance(side, Operation) and side.symbols[0] in ("+", "-") else side
+    """Return the first addend of a sum, or the side itself, such as "-0.4883"."""
+    if not (isinstance(side, Operation) and side.symbols[0] in ("+", "-")):
+        return side
+    first = side.parts[0]
+    return side if isinstance(first, Number) and not first.value else first
 
 
 def first_factor(side: Expression) -> Expression:
