@@ -24,6 +24,11 @@ _BOXED = re.compile(r"\s*[│┃║]([^│┃║├└]*)[│┃║]\s*$")  # a 
 # Digits set apart from each other: "7 6 8×5 0 2 5 7"; a list "1 2 4 8" has no operator next to it.
 _SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(?:\d ){1,9}\d(?=\s?[×*^≈]|\s?\")|(?<=[×≈])(?:\d ){1,9}\d(?![\d.,])")
 _ATTRIBUTE = re.compile(r"\b[A-Za-z][\w-]*=\{[^{}]*\}")  # JSX: <line x1={20} y1={40}
+# JSX: <InlineMath math="2 \\times 3 = 6" />
+_FORMULA = re.compile(
+    r"<[A-Z][\w.]{0,40}\s[^<>]{0,80}?\b(?:math|tex|latex|formula|expression)=(?:\{\s*)?(?:String\.raw)?([\"'`])(?P<math>[^\"'`]{1,300})\1"
+    r"[^<>]{0,80}>"
+)
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _CELL = re.compile(r"</t[dh]>\s*(?=<t[dh]\b)", re.IGNORECASE)  # between two cells of a table in HTML
 _RAW = re.compile(r"\{\s*(?:String\.raw)?`([^`]*)`\s*\}")  # JSX: {String.raw`2 \times 3`}
@@ -33,6 +38,7 @@ _LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
 _OPENED = re.compile(r"([=≈:]\s*)\*\*(?=[~≈]?\d[^*]*$)")  # bold that ends on a later line
 _ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200})(?<=[^\s*])\*(?![\w(*])")
+_RESULTS = re.compile(r"(?<![\w)\]*])\*(?=[≈~=])([^*]{1,80})(?<=[^\s*])\*(?![\w(*])")  # "× 1 Byte *≈ 8 GB*"
 _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
 
 # In code, a comment may state the result: "wte = vocab * d  # 38,597,376".
@@ -43,6 +49,11 @@ _RESULT = re.compile(
 # "memory_usage: 50_257 * 768 * 4, // 154MB", "total += 3072 * 3072 * 2;  // Q: 18 MB"
 _OF_PRODUCT = re.compile(
     r"(?<=[*×] \d)(?P<rest>[\d_.]*)[;,]?\s*(?:#|//)\s?(?:[^\W\d]\w*:\s?)?(?=[≈~]?\s?\d[\d,._]{0,30}\s?(?:[KMG]i?B|[KMB])?\s?$)"
+)
+# "embedding_params: 25.2M  # 32768 * 768"
+_BY_PRODUCT = re.compile(
+    r"^(?P<label>[^=≈#/()\d]{1,80}[:=]\s*)(?P<value>[≈~]?\s?(?:\d{4,}|\d{1,3}(?:[,_]\d{3})+|\d[\d.]*\s?[KMB]))\s*(?:#|//)\s*"
+    r"(?P<product>\d[\d_,]*(?:\s*[*×]\s*\d[\d_,]*)+)\s*$"
 )
 _QUOTIENT = re.compile(r"[=:(]\s*(\d{1,9})\s?//\s?(\d{1,9})\s?$")  # of Python: "head_dim = 768 // 12"
 
@@ -141,9 +152,14 @@ _SCALED_OUTSIDE = re.compile(
     r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[KMGT]i?B\b|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
     r"|(?<=\d),(?=[KMBT](?!\w|\s*=))"  # 85,M was 85\\,M; "64, K = 128" sets K
 )  # $131$M
+_ABBREVIATED = re.compile(
+    r"(?<=\d)(\s?(?:Mrd|Mio|Tsd|[Mm]ln|[Mm]ld|тыс|млн|млрд))\.(?=\s+[^\W\d])"
+)  # "8 Mrd. Parameter"
+# "80 layers × (Q 4096 × 8192 + O 8192 × 4096)"
+_LABELLED = re.compile(r"\(\s*[A-Z][\w/]{0,7}:?\s+(?=\d[\d,]*\s?[*×·x]\s?\d[^()]{0,200}\+)")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 _ASKED = re.compile(r"[=≈]\s*[?\uff1f]")  # "23 + 4 × 6 = ?"
-_TICKED = re.compile(r"(?<=[\dKMB])\s*[✓✔✅☑]\s*[^\W\d][^|]*(?=\|)")  # "| ≈ 294.9 B ✓ matches the official 295B |"
+_TICKED = re.compile(r"(?<=[\dKMB])\s*[✓✔✅☑]\s*[^\W\d][^|]{0,80}(?=\|)")  # "| ≈ 294.9 B ✓ matches the official 295B |"
 _HALF_OF = re.compile(r"½(?=\s?[(\w])")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
@@ -160,6 +176,7 @@ def plain(line: str) -> str:
     if "&" in line and ";" in line:
         line = html.unescape(line)
     if "<" in line:
+        line = _FORMULA.sub(r" \g<math> ", line)
         line = _without_tags(_ATTRIBUTE.sub(" ", line) if line.lstrip().startswith("<") else line)
     line = _separated(line)
     if may_repeat(line):
@@ -170,13 +187,13 @@ def plain(line: str) -> str:
     if "print(" in line:
         line = _PRINTED.sub(r"\1", line)
     if ("#" in line or "//" in line) and not _divides(line):
+        line = _BY_PRODUCT.sub(r"\g<label>\g<product> = \g<value>", line)
         line = _OF_PRODUCT.sub(r"\g<rest> = ", _RESULT.sub(" = ", line))
     if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, without mathematics between them
         line = line.replace("\\(", "(").replace("\\)", ")")
     if "\\" in line or "{" in line or line.lstrip().startswith("&"):
         line = _without_latex(line)
-    line = _without_emphasis(line)
-    line = _with_units(line)
+    line = _LABELLED.sub("(", _with_units(_without_emphasis(line)))
     if not line.isascii():
         line = _TICKED.sub(" ", line)
         line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), _HALF_OF.sub(" 0.5*", line))
@@ -192,6 +209,8 @@ def _with_units(line: str) -> str:
     """Return a line with each unit right behind its number: "$131$M", "= %0.78"."""
     if "~" in line:
         line = _BLANK.sub(" ", line)
+    if "." in line:
+        line = _ABBREVIATED.sub(r"\1", line)
     if "$" in line or "," in line:
         line = _SCALED_OUTSIDE.sub("", line)
     return _PERCENT_FIRST.sub(r"\1\2%", line) if "%" in line else line
@@ -224,7 +243,7 @@ def _without_emphasis(line: str) -> str:
     if "**" in line:
         line = _OPENED.sub(r"\1", _BOLD.sub(r"\2", line))
     if line.count("*") > 1:
-        line = _ITALIC.sub(r"\1", line)
+        line = _ITALIC.sub(r"\1", _RESULTS.sub(r"\1", line))
     return _UNDERSCORED.sub(r"\1", line) if line.count("_") > 1 else line
 
 

@@ -13,6 +13,7 @@ from tallystick.derivations.markup import readable
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import ABOUT, PLUS, computes, is_count, is_sure, is_unit, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
+from tallystick.derivations.rewrites import up_to_product
 from tallystick.derivations.shapes import meant_by, product_before, product_of, shape_before
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import BOUND, TOTAL, Row, Side, Statement
@@ -30,7 +31,7 @@ _CELLS = re.compile(r"\s{2,}")
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s+[^\W\d]+){0,2}\s*\)\s*$")
 _ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460 MB (128000 × 896 × 4 bytes)"
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
-_IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,]*)+)\)\s*$")
+_IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,]*)+)(?:,\s[^()\d]*)?\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
 _INNER = re.compile(r"[A-Za-z]\w*_\w+|W[A-Z]")  # "| Attention | W_Q | (4096, 4096) | 16.8M |"
@@ -78,6 +79,7 @@ class Values(Chains):
         """
         if self._shaped(line, text, label):
             return
+        text = up_to_product(text) if "(" in text else text
         words, colon, rest = text.replace("\uff1a", ":").rpartition(":")
         if _KEY.fullmatch(words) and not TOTAL.search(words):
             return  # an entry of a config
