@@ -14,6 +14,8 @@ from tallystick.derivations.phrases import JOINS, MOST_WORDS, is_count, is_unit,
 from tallystick.derivations.tokens import MOST_NESTED, Token, too_deep
 
 MOST_TOKENS = 2000  # per side of an equation
+LONGEST_KIND = 3  # letters of what qualifies a unit: KV
+_PROJECTIONS = frozenset("QKVO")  # letters that label an addend: "+ O 8192 × 4096"
 _BEGINS = JOINS - {"and", "with", "for", "each", "per"}  # words that begin a clause, and label no addend
 LEAST_COUNTED = 1000  # "2,360,064 /layer" counts; 12 / heads divides
 WIDE = 3  # blanks that end a column
@@ -211,7 +213,7 @@ class _Reader:
         first = place
         while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
             place += 1
-        named = any(len(piece.text) > 1 for piece in self.pieces[first:place])
+        named = any(len(piece.text) > 1 or piece.text in _PROJECTIONS for piece in self.pieces[first:place])
         if self._is(first, "word") and self.pieces[first].text in _BEGINS:
             return  # "6.5 - so the last has 1": a dash before a clause
         if (named or place == self.position) and self._is(place, "open") and (end := self._remark(place)):
@@ -246,6 +248,7 @@ class _Reader:
                 or token.text == "each"
                 or (token.text == "per" and self._is(self.position + 1, "word"))
                 or self._is_kind()
+                or (words and token.text.isupper() and len(token.text) <= LONGEST_KIND)  # "8 têtes KV × 128"
                 or ("_" in token.text and self._is(self.position - 1, "number"))  # "8 kv_heads * 128 head_dim"
             )
             if self.position and token.start - self.pieces[self.position - 1].end >= WIDE:

@@ -30,6 +30,7 @@ _AROUND = re.compile(r"(?<=\d)\s+\*\s+(?=10\^)")  # blanks in "6.61  × 10^9" pa
 _CELLS = re.compile(r"\s{2,}")
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s+[^\W\d]+){0,2}\s*\)\s*$")
 _ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460 MB (128000 × 896 × 4 bytes)"
+_WORDED = re.compile(r"\((\d[^()]{0,200}[*×]\s?\d[^()]{0,80})\)\s*$")
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,]*)+)(?:,\s[^()\d]*)?\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
@@ -231,9 +232,10 @@ class Values(Chains):
     def _ends_label(self, label: str, numbers: Sequence[Number]) -> Expression | None:
         """Return the arithmetic at the end of a row's label if a number of the row is meant as it.
 
-        Example: "| wte 50304 × 768 (shared with lm_head) | 38,633,472 |".
+        Examples: "| wte 50304 × 768 (tied) | 38,633,472 |", "| KV (8 heads × 128 dims) | 1,024 |".
         """
-        found = suffix(self._tokens(_REMARK.sub("", label)), self.known) if numbers else None
+        inside = _WORDED.search(label)
+        found = suffix(self._tokens(inside[1] if inside else _REMARK.sub("", label)), self.known) if numbers else None
         if found is None or not isinstance(found[0], Operation):
             return None
         try:

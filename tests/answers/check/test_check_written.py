@@ -27,6 +27,12 @@ WRITTEN = {
     "a product before the end of a sentence": (
         "- Pesos: aproximadamente {} MB (190.461.696 parametros x 2 bytes); el archivo ocupa 0,4 GB.", "381", "391", 380_923_392,
     ),
+    "addends with letters": (
+        "| Attention | 80 layers × (Q 4096×8192 + K/V 2×4096×1024 + O 8192×4096) | {} |", "6.04 B", "6.54 B", 6_039_797_760,
+    ),
+    "a label's product with words": (
+        "| Poids par couche (36 couches × 8 têtes KV × 12800 octets) | {} |", "3,686,400", "3,668,400", 3_686_400,
+    ),
     "a labelled comment": ("total += 3072 * 3072 * 2;   // Q: {}", "18.9 MB", "28.9 MB", 18_874_368),
     "a comment with a product": ("calc += n * hidden * 4; // 6 * 768 * 4 = {}", "18432", "18433", 18_432),
     "asterisks": (ASTERISKS, "23835648", "23835948", 23_835_648),

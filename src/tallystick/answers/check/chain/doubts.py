@@ -40,7 +40,8 @@ _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 _EACH = re.compile(r"\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
 _WHOLE = re.compile(r"(?<![\w.,])\d[\d,]*(?![\w.])")
-_RATE = re.compile(r"(?<!\b[^\W\d_])/\s?[^\W\d_]|[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB/layer", a column's end
+_RATE = re.compile(r"[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB per layer = 4.1 GB", a column's end
+_SLASH = re.compile(r"(?<!\b[^\W\d_])/\s?(?P<one>[^\W\d_]+)")  # "59 MB/layer"
 
 
 class Doubts:
@@ -203,7 +204,7 @@ class Doubts:
             named
             or lone
             or (row and high > NEAR_ROW * low)
-            or (not row and _RATE.search(statement.clause))
+            or (not row and (_RATE.search(statement.clause) or _is_rated(statement.clause)))
             or _is_priced(statement)
         ):
             return TOO_FAR
@@ -369,3 +370,16 @@ def _computes(side: Expression) -> bool:
 def _is_priced(statement: Statement) -> bool:
     """Return whether a statement is about money; $ may also enclose mathematics."""
     return _MONEY.search(_MATHEMATICS.sub(" ", statement.text)) is not None
+
+
+def _is_rated(clause: str) -> bool:
+    """Return whether a slash may leave out a factor: "59 MB/layer = 4.1 GB".
+
+    "96 layers × 37M/layer" has that factor; "2 × 8 × 128 = 2,048 bytes/token" has no other tokens.
+    """
+    left, *_ = _RELATION.split(clause, maxsplit=1)
+    for slash in _SLASH.finditer(clause):
+        counted = re.search(rf"\b{slash['one']}s?\b(?!\s*[=≈])", left[: slash.start()], re.IGNORECASE) is not None
+        if counted == (slash.start() > len(left)):
+            return True
+    return False
