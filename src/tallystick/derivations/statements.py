@@ -19,7 +19,7 @@ TOTAL = re.compile(
     r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somme|au total|suma|en total|toplam\w*|jumlah|totaal|łącznie|celkem|tổng)\b"
     r"|\b(?:(?:whole|entire) (?:model|network)|modelo (?:inteiro|completo|entero)|modèle (?:entier|complet)|ganzes? modell|вся модель)\b|整个模型|モデル全体"
     r"|\ball (?:the )?(?:model )?param(?:eter)?s?\b|\bparam(?:eter)?s? (?:in|of) (?:the )?(?:\w+ )?model\b"
-    r"|(?<![^\W_])(?:n|num|number)_(?:of_)?param(?:eter)?s?\b|param(?:eter)?s?_(?:count|quantity|num(?:ber)?)\b"
+    r"|(?<![^\W_])total_(?:model_)?param(?:eter)?s?\b|(?<![^\W_])(?:n|num|number)_(?:of_)?param(?:eter)?s?\b|param(?:eter)?s?_(?:count|quantity|num(?:ber)?)\b"
     r"|总的参数|"
     + _COUNT_OF
     + r"|\b(?:итого|всего|сумма|в сумме)\b|总计|总共|总和|总数|总参数|总量|合计|共计|總計|總共|總和|總數|總參數|總量|合計|総計|総数|総和|総パラメータ"

@@ -327,6 +327,19 @@ TOTALS = {
         "| **Total** | | **≈ 292.3 B** ✓ matches the official 295B |\n",
         None, 5, 292_300_000_000,
     ),
+    "a total called nothing else, behind that of a part": (
+        "## Attention\n\nQ: 576 × 576 = 331,776\nOut: 576 × 792 = 456,192\nMLHA Total: 787,968\n\n## All\n\nTokens: 49,152 × 576 = 28,311,552\n"
+        "All layers: 660,804,690\nNorm: 576\n\nTOTAL: ~689,116,818 parameters\n",
+        None, 13, 689_116_818,
+    ),
+    "a variable for the total, and one for some": (
+        "words = 32768 * 1664 = 54525952\nlayers = 26 * 33226752 = 863895552\ntotal_params = 54525952 + 863895552 + 708837376 = 1627258880\n"
+        "matmul_params = 863895552 + 54525952 = 918421504\n",
+        None, 3, 1_627_258_880,
+    ),
+    "a setting that is no difference": (
+        "probs = softmax(logits, dim=-1)\nParameters: V × d = 10,000 × 512 = 5.12M\n\nOther parameters: 8192 × 512 = 4.19M\n", None, None, None,
+    ),
     "parameters and their bytes": (
         "Words: 19,000 × 1024 = 19,456,000 params = 38.9 MB\nGrand total: 19,456,000 params = 38.91 MB BF16\n",
         None, 2, 19_456_000,

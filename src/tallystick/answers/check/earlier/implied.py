@@ -33,11 +33,12 @@ from tallystick.derivations.statements import (
 
 MOST_BEGUN = 12  # characters of a label that must begin a line
 LEAST_ADDENDS = 3
+MOST_BEFORE = 2  # lines above the last ones
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
 MOST_SPREAD = Fraction(1, 50)  # of a rounded total that takes one layer several times
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
 _NAMED_SUM = re.compile(r"[=≈][^=≈\d]*[^\W\d][^=≈\d+]*\+[^=≈\d]*[=≈]")
-_LARGE = re.compile(r"\d{1,3}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
+_LARGE = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
 
 
 class Slip(NamedTuple):
@@ -204,7 +205,7 @@ class Implied:
             if (
                 len(found) > 1
                 and is_mistyped(claim, sums, judged=judged)
-                and not self.allowances.leaves_out(found, claim)
+                and not any(self.allowances.leaves_out(one, claim) for one in self._reaching(found))
             ):
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) or TAKEN_TIMES.search(line.plain) for line in lines)
@@ -213,6 +214,11 @@ class Implied:
                 apart = claim.is_rounded and len({line.section for line in lines}) > 1
                 return None if taken or carried or apart else Sum(tuple(found[::-1]), sums, fits=False)
         return None
+
+    def _reaching(self, found: Sequence[int]) -> Iterator[list[int]]:
+        """Yield the last lines, and up to `MOST_BEFORE` more: a total may leave one of them out."""
+        free = self.so_far.free()
+        return (free[:end] for end in range(len(found), min(len(found) + MOST_BEFORE, len(free)) + 1))
 
     def mistyped_addend(self, claim: Claim) -> Slip | None:
         """Return the one addend with a digit wrong, if the last lines then add up to the model.

@@ -10,7 +10,7 @@ from itertools import pairwise
 from tallystick.answers.check.chain.sides import symbolic
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_total
 from tallystick.answers.check.equations import Judge
-from tallystick.derivations.statements import Statement
+from tallystick.derivations.statements import TOTAL, Statement
 
 # GPT-2, BERT-base, LLaMA-7B, Llama 3 70B
 _NAME = re.compile(
@@ -18,6 +18,8 @@ _NAME = re.compile(
     r"(?:[ -](?:v?\d+(?:\.\d+)?[BM]?|small|base|medium|large|xl|tiny|mini)\b)*",
     re.IGNORECASE,
 )
+_OTHER = re.compile(r"(?!param|weight|grand\b|model\b)\b[^\W\d_]{2,}", re.IGNORECASE)  # a word next to one for a total
+MUCH = 20  # a total this much larger is not of another model, but the whole of which the other is a part
 UNLIKE = Fraction(3, 2)  # the smallest ratio of the totals of two models; a head may be a third of one
 LEAST_TOTAL = 100_000  # of a model in a row of several
 LEAST_PARTS = 2  # that two models have in common, with other sizes
@@ -77,6 +79,18 @@ def grand_total(judge: Judge, places: Sequence[int], several: Sequence[int]) -> 
         if len(parts) >= LEAST_PARTS and parts <= added:
             return place
     return None
+
+
+def plain_total(judge: Judge, several: Sequence[int]) -> int | None:
+    """Return the only one of several totals that is called nothing else, and much larger, or None.
+
+    Example: "TOTAL: 689,116,818" below "MLHA Total: 787,968".
+    """
+    plain = [place for place in several if not _OTHER.search(TOTAL.sub("", judge.derivation.statements[place].label))]
+    others = [judge.so_far.at(place).meant for place in several if place not in plain]
+    if len(plain) != 1 or not others:
+        return None
+    return plain[0] if judge.so_far.at(plain[0]).meant >= MUCH * max(others) else None
 
 
 def apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:

@@ -38,7 +38,14 @@ from tallystick.answers.check.whole.sections import (
     says_total,
     words_of,
 )
-from tallystick.answers.check.whole.several import apart, grand_total, in_columns, is_of_models, named_apart
+from tallystick.answers.check.whole.several import (
+    apart,
+    grand_total,
+    in_columns,
+    is_of_models,
+    named_apart,
+    plain_total,
+)
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation
 from tallystick.derivations.statements import TOTAL, Statement
 
@@ -129,6 +136,7 @@ def _stated_whole(judge: Judge) -> Whole:
             return Whole(None)  # only formulas
         if len(several := in_columns(judge, named) or apart(judge, named or sorted(found))) > 1:
             grand = grand_total(judge, named, several)
+            grand = plain_total(judge, several) if grand is None else grand
             return Whole(None, several) if grand is None else Whole(grand)
         # A total in a list or table is the text's own; one amid a sentence may be another model's.
         return Whole(max(named or found, key=lambda place: (_is_item(statements[place]), found[place].meant, place)))
@@ -235,10 +243,12 @@ def _difference(judge: Judge) -> int | None:
 
     It serves a text that explains one total by another: "163.0M - 38.6M = 124.4M".
     """
-    total = judge.quantities.total if judge.quantities else None
+    if judge.quantities is None:
+        return None
+    whole = Number(Fraction(judge.quantities.total))
     for place, claim in enumerate(judge.claims):
         taken = claim.expression if claim is not None else None
-        if isinstance(taken, Operation) and taken.symbols == ("-",) and taken.parts[0] == Number(Fraction(total or 0)):
+        if isinstance(taken, Operation) and taken.symbols == ("-",) and taken.parts[0] == whole:
             return place
     return None
 
