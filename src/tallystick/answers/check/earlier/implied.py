@@ -205,7 +205,7 @@ class Implied:
             if (
                 len(found) > 1
                 and is_mistyped(claim, sums, judged=judged)
-                and not any(self.allowances.leaves_out(one, claim) for one in self._reaching(found))
+                and not (self.allowances.leaves_out(found, claim) or self._lacks_one(found, claim))
             ):
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) or TAKEN_TIMES.search(line.plain) for line in lines)
@@ -215,10 +215,14 @@ class Implied:
                 return None if taken or carried or apart else Sum(tuple(found[::-1]), sums, fits=False)
         return None
 
-    def _reaching(self, found: Sequence[int]) -> Iterator[list[int]]:
-        """Yield the last lines, and up to `MOST_BEFORE` more: a total may leave one of them out."""
+    def _lacks_one(self, found: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total is the sum of a few more lines, without one of them."""
         free = self.so_far.free()
-        return (free[:end] for end in range(len(found), min(len(found) + MOST_BEFORE, len(free)) + 1))
+        for end in range(len(found) + 1, min(len(found) + MOST_BEFORE, len(free)) + 1):
+            more = self.so_far.sum(free[:end]).exact - claim.stated
+            if any(self.so_far.at(one).stated == more for one in free[:end]):
+                return True
+        return False
 
     def mistyped_addend(self, claim: Claim) -> Slip | None:
         """Return the one addend with a digit wrong, if the last lines then add up to the model.
