@@ -195,7 +195,9 @@ class Chains(Reading):
             if not LETTER.search(words) and not _LISTED.match(text):  # "Attention (d = 768): 4 × 768²"
                 words = text[:start]
             # In GPTConfig(vocab_size=50304) the name is an argument, not a fact about the model.
-            argument = isinstance(found[0], Name) and _CALLED.search(text[:start]) is not None
+            argument = (
+                isinstance(found[0], Name) and _CALLED.search(text[max(0, start - MOST_SHOWN) : start]) is not None
+            )
             sure = not named and is_sure(pieces, found[1], len(pieces), self.known)
             if isinstance(found[0], Number) and (count := counted_each(pieces, found[1])) is not None:
                 found = Operation(("*",), (count, found[0])), found[1]

@@ -16,9 +16,8 @@ from pathlib import Path
 from tallystick.core.budget import OverBudget
 from tallystick.derivations.arithmetic import Name, Number
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
-from tallystick.derivations.markup import readable
 from tallystick.derivations.phrases import computes, unit_of
-from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below
+from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below, as_shown
 from tallystick.derivations.shown_sizes import shown_sizes
 from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Derivation, Side, Statement, Unread, names_sum
 from tallystick.derivations.tokens import Token, writes_dots
@@ -310,9 +309,9 @@ class _Reader(Values):
                 continue
             if unit_of(pieces[place : place + 3]) in ("", "parameters"):
                 label = _last_words(line.plain, pieces, place)
-                text, shown = line.text[:MOST_SHOWN], readable(line.plain)[:MOST_SHOWN]
+                text, plain = line.text[:MOST_SHOWN], as_shown(line)
                 side = Side(piece.number)
-                self.prose.append(Statement(line.first, line.last, text, shown, label, self.heading, "", (side,)))
+                self.prose.append(Statement(line.first, line.last, text, plain, label, self.heading, "", (side,)))
 
 
 def _is_outside(line: Line, below: Below, *, item: bool) -> bool:

@@ -15,6 +15,7 @@ from tallystick.derivations.tokens import Token, tokens
 
 LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
 MOST_SHOWN = 300  # characters of a statement's text
+MOST_BLANKS = 4  # characters of a line for each one that is shown
 
 
 class Below(NamedTuple):
@@ -92,7 +93,7 @@ class Reading:
             line.first,
             line.last,
             line.text[:MOST_SHOWN],
-            readable(line.plain)[:MOST_SHOWN],
+            as_shown(line),
             label.strip(" :-*#.,;→|~≈")[-MOST_SHOWN:],
             self.heading,
             name,
@@ -107,6 +108,11 @@ class Reading:
         self.statements.append(statement)
         if name:
             self.known.add(name)
+
+
+def as_shown(line: Line) -> str:
+    """Return the beginning of a line as it is shown; a long line is asked for at each equation."""
+    return readable(line.plain[: MOST_BLANKS * MOST_SHOWN])[:MOST_SHOWN]
 
 
 def _is_sum(side: Expression) -> bool:

@@ -10,6 +10,8 @@ from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.tokens import Token
 
 _PLUS = re.compile(rf"\b(?:{'|'.join(sorted(PLUS))})\b", re.IGNORECASE)
+MOST_RESULTS = 6  # of a line, that a product behind them may multiply
+MOST_BEHIND = 12  # tokens of that product
 _GOES_ON = re.compile(r"[.,;]\s*\*\s*\d")  # a product that begins with its sign
 _ENDS = (".", ",", ";")  # of a sentence, or of a part of one
 _SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
@@ -133,14 +135,17 @@ def _with_results(pieces: Sequence[Token]) -> list[Token]:
     for place, piece in enumerate(pieces):
         times = piece.text == "*" and pieces[place - 1].text in _ENDS
         if times and result is not None and any(is_count(one.number) for one in pieces[place + 1 : place + 2]):
-            found += [one._replace(start=piece.start, end=piece.start) for one in _multiplied(results, pieces[place:])]
+            found += [
+                one._replace(start=piece.start, end=piece.start)
+                for one in _multiplied(results, pieces[place : place + MOST_BEHIND])
+            ]
         if (
             piece.number is not None
             and place
             and (pieces[place - 1].kind == "relation" or pieces[place - 1].text in ":\uff1a")
         ):
             result = piece
-            results.append(piece)
+            results = [*results[1 - MOST_RESULTS :], piece]
         elif piece.kind not in ("word", "stop"):
             result = None
         found.append(piece)

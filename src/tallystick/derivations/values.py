@@ -9,10 +9,9 @@ from fractions import Fraction
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, evaluate
 from tallystick.derivations.chains import LETTER, Chains, numbers_end
 from tallystick.derivations.lines import RELATION, Line
-from tallystick.derivations.markup import readable
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import ABOUT, PLUS, computes, is_count, is_sure, is_unit, unit_of
-from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN
+from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
 from tallystick.derivations.rewrites import up_to_product
 from tallystick.derivations.shapes import meant_by, product_before, product_of, shape_before
 from tallystick.derivations.slips import is_typed_for
@@ -210,7 +209,7 @@ class Values(Chains):
             Side(side, loose=cell[0] in "≈~") if isinstance(side, Number) and not cell.endswith("%") else None
             for cell, side in zip(cells, wholes, strict=True)
         )
-        plain = readable(line.plain)[:MOST_SHOWN]
+        plain = as_shown(line)
         self.rows.append(Row(line.first, line.text[:MOST_SHOWN], plain, tuple(numbers)))
 
     def _in_label(self, label: str, read: Sequence[Statement]) -> Expression | None:

@@ -28,6 +28,7 @@ ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
 ABOUT_RIGHT = "is about right, as its sign says"
 OMITS = "is right in the unit that its sum omits"  # "8 × 44M + 30 + 20.4 = 30 + 20.4 + 2.6 ≈ 53B"
 TOO_FAR = "has sides too far apart to be meant as equal"
+LONGEST_CLAUSE = 1_000  # characters; a longer one is prose
 MOST_ROWS = 12  # of a table, from one to another
 NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor
 NEAR = Fraction(3, 2)  # sides this near are meant as equal
@@ -204,7 +205,7 @@ class Doubts:
             named
             or lone
             or (row and high > NEAR_ROW * low)
-            or (not row and (_RATE.search(statement.clause) or _is_rated(statement.clause)))
+            or (not row and (_RATE.search(statement.clause) or _is_rated(statement.clause[:LONGEST_CLAUSE])))
             or _is_priced(statement)
         ):
             return TOO_FAR

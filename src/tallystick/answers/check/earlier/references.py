@@ -57,7 +57,8 @@ class References:
         """
         if not number.rounded or number.value < LEAST_REFERENCE:
             return None
-        lines = [self.so_far.at(place) for place in self.by_value.get(number.value, [])] or self._rounded_to(number)
+        equal = self.by_value.get(number.value, [])[-MOST_NEAR:]
+        lines = [self.so_far.at(place) for place in equal] or self._rounded_to(number)
         known = [line for line in lines if (line.expression is not None or not line.is_rounded) and line.right]
         exact = [one for line in known if not line.carried for one in (line.true, line.stated)]
         if not exact:
@@ -108,7 +109,8 @@ class References:
         "12 × 7.1M" goes on from "one block ≈ 7.1M". The term has the number as written; its spread
         reaches to what the line computed.
         """
-        lines = ((place, self.so_far.at(place)) for place in reversed(self.by_value.get(node.value, [])))
+        equal = self.by_value.get(node.value, [])[-MOST_NEAR:]
+        lines = ((place, self.so_far.at(place)) for place in reversed(equal))
         place, one = next(((place, line) for place, line in lines if line.term is not None and line.right), (0, None))
         if one is None or one.term is None:
             return self._summed(node)
