@@ -152,9 +152,6 @@ _SCALED_OUTSIDE = re.compile(
     r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[KMGT]i?B\b|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
     r"|(?<=\d),(?=[KMBT](?!\w|\s*=))"  # 85,M was 85\\,M; "64, K = 128" sets K
 )  # $131$M
-_ABBREVIATED = re.compile(
-    r"(?<=\d)(\s?(?:Mrd|Mio|Tsd|[Mm]ln|[Mm]ld|тыс|млн|млрд))\.(?=\s+[^\W\d])"
-)  # "8 Mrd. Parameter"
 # "80 layers × (Q 4096 × 8192 + O 8192 × 4096)"
 _LABELLED = re.compile(r"\(\s*[A-Z][\w/]{0,7}:?\s+(?=\d[\d,]*\s?[*×·x]\s?\d[^()]{0,200}\+)")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
@@ -209,8 +206,6 @@ def _with_units(line: str) -> str:
     """Return a line with each unit right behind its number: "$131$M", "= %0.78"."""
     if "~" in line:
         line = _BLANK.sub(" ", line)
-    if "." in line:
-        line = _ABBREVIATED.sub(r"\1", line)
     if "$" in line or "," in line:
         line = _SCALED_OUTSIDE.sub("", line)
     return _PERCENT_FIRST.sub(r"\1\2%", line) if "%" in line else line

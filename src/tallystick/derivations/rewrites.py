@@ -131,10 +131,10 @@ def _with_results(pieces: Sequence[Token]) -> list[Token]:
     """
     found: list[Token] = []
     results: list[Token] = []
-    result: Token | None = None
+    ended = False  # whether only words stand behind the last result
     for place, piece in enumerate(pieces):
         times = piece.text == "*" and pieces[place - 1].text in _ENDS
-        if times and result is not None and any(is_count(one.number) for one in pieces[place + 1 : place + 2]):
+        if times and ended and any(is_count(one.number) for one in pieces[place + 1 : place + 2]):
             found += [
                 one._replace(start=piece.start, end=piece.start)
                 for one in _multiplied(results, pieces[place : place + MOST_BEHIND])
@@ -144,10 +144,10 @@ def _with_results(pieces: Sequence[Token]) -> list[Token]:
             and place
             and (pieces[place - 1].kind == "relation" or pieces[place - 1].text in ":\uff1a")
         ):
-            result = piece
+            ended = True
             results = [*results[1 - MOST_RESULTS :], piece]
         elif piece.kind not in ("word", "stop"):
-            result = None
+            ended = False
         found.append(piece)
     return found
 

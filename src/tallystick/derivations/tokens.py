@@ -46,7 +46,7 @@ _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
     r"(?P<scale>[KkMmBbTG]|mn|bn)(?![0-9A-Za-z_^\u00c0-\u04ff])|\s(?P<spaced>[KMBGКМ])(?!\w)|\s{0,2}(?P<flops>[KMGTP])(?=(?:FLOP|MAC|OP)s?|b(?:ps|it)|b/s)"
-    rf"|\s{{0,3}}(?P<word>(?i:{WORDS}))(?!\w)(?:(?<=(?i:mio|mrd|mln|mld|tsd|тыс|млн|лрд))\.(?=\s*(?:[-+*/=≈);]|$)))?(?:\s+d[ei](?=\s+\w))?"
+    rf"|\s{{0,3}}(?P<word>(?i:{WORDS}))(?!\w)(?:(?<=(?i:mio|mrd|mln|mld|tsd|тыс|млн|лрд))\.(?=\s*(?:[-+*/=≈);]|$)|\s+[^\W\d]))?(?:\s+d[ei](?=\s+\w))?"
     rf"|\s?(?P<myriad>{MYRIADS})"
     r"|\s?(?P<bytes>[KkMGTКМГТ][iи]?(?=[BБ])|[KkMG]i?(?=o))[BoБ](?!\w)|\s?(?P<percent>%)"
 )

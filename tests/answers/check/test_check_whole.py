@@ -327,7 +327,7 @@ TOTALS = {
         "| **Total** | | **≈ 292.3 B** ✓ matches the official 295B |\n",
         None, 5, 292_300_000_000,
     ),
-    "a total called nothing else, behind that of a part": (
+    "a bare total below the total of a part": (
         "## Attention\n\nQ: 576 × 576 = 331,776\nOut: 576 × 792 = 456,192\nMLHA Total: 787,968\n\n## All\n\nTokens: 49,152 × 576 = 28,311,552\n"
         "All layers: 660,804,690\nNorm: 576\n\nTOTAL: ~689,116,818 parameters\n",
         None, 13, 689_116_818,

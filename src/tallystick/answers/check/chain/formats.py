@@ -22,7 +22,7 @@ _FORMATS = {width: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for width, wor
 
 
 def stored_in_bytes(statement: Statement, sides: Sequence[Side]) -> Iterator[list[Side]]:
-    """Yield a chain with the bytes of its matrix, in each format that the line may mean.
+    """Yield a chain with the bytes of its matrix, in each format that the line names, else in any.
 
     Example: "12288 × 49152 = 1.2 GB" has two bytes for each number, as "(fp16)" would say.
     """
@@ -38,11 +38,6 @@ def stored_in_bytes(statement: Statement, sides: Sequence[Side]) -> Iterator[lis
 
 def _is_size(factor: Expression) -> bool:
     return isinstance(factor, Number) and not factor.rounded and factor.value >= LEAST_SIZE
-
-
-def names_format(statement: Statement) -> bool:
-    """Return whether a line names the one format of its numbers: "(fp16)"."""
-    return len(_named(statement)) == 1
 
 
 def _named(statement: Statement) -> list[Fraction]:

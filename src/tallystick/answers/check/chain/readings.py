@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from tallystick.answers.check.chain.binary import BINARY, binary_powers, has_letter, powers_of_letter
-from tallystick.answers.check.chain.formats import NEAR_BYTES, names_format, stored_in_bytes
+from tallystick.answers.check.chain.formats import NEAR_BYTES, stored_in_bytes
 from tallystick.answers.check.chain.forms import (
     are_results,
     below,
@@ -111,7 +111,8 @@ class Readings:
         added = in_units if is_sum_of_decimals(bare[0].expression) else ()
         summed = (one for one in added if self._nearly(one, within=NEAR_SUM))
         typed = (one for one in others if self._is_typed(one))
-        kept = (one for one in stored if names_format(statement) or self._nearly(one, within=NEAR_BYTES))
+        named = len(stored) == 1  # the line names its format: "(fp16)"
+        kept = (one for one in stored if named or self._nearly(one, within=NEAR_BYTES))
         return found or next(near, None) or next(summed, None) or next(typed, None) or next(kept, bare)
 
     def _ways(self, statement: Statement, sides: Sides, before: Claim | None) -> Iterator[Sides]:

@@ -8,6 +8,7 @@ from itertools import product
 from math import floor
 
 from tallystick.answers.check.chain.binary import LIKE, MEASURED, MOST_PREFIXES, PREFIXES, binary
+from tallystick.answers.check.chain.rounding import SCALED
 from tallystick.answers.check.chain.sides import PERCENT, has_names
 from tallystick.derivations.arithmetic import (
     ASIDES,
@@ -186,7 +187,8 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     if not (one and other):
         return ""
     ratio = max(one, other) / min(one, other)
-    if right.unit in MEASURED and not left.unit and one < _LEAST_WHOLE and _is_prefix(ratio):
+    scales = SCALED if right.unit in MEASURED and not left.unit and one < _LEAST_WHOLE else ()
+    if any(abs(ratio / scale - 1) <= LIKE for scale in scales):
         return "converts to another unit"  # "3350 × 1 ≈ 3.35 TFLOPS", of 3,350 GB/s
     if "bytes" not in (left.unit, right.unit) or left.unit == right.unit:
         return ""
@@ -199,13 +201,6 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     conversions = _SCALES if right.unit == "bytes" and _ends_in_width(left.expression) else _CONVERSIONS
     near = (abs(ratio - conversion) <= like * ratio for conversion in conversions)
     return "converts to another unit" if any(near) else ""
-
-
-def _is_prefix(ratio: Fraction) -> bool:
-    """Return whether a ratio is about a thousand, a million, and so on."""
-    return any(
-        abs(ratio / prefix - 1) <= LIKE for prefix in (PREFIXES[0] ** power for power in range(1, MOST_PREFIXES + 1))
-    )
 
 
 def _ends_in_width(side: Expression) -> bool:

@@ -62,8 +62,8 @@ class Variables:
             origin = self.origin.get(first.name)
             claim = None if origin is None else claims[origin]
             value = found[1].expression
-            anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other(value, claim)
-            anew = anew or (claim is not None and "|" in statement.plain and not _is_typed(value, claim))
+            row = "|" in statement.plain
+            anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other(value, claim, row=row)
             config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
             if not ((origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew):
                 if origin is None and config and first.name in self.set_again:
@@ -133,18 +133,16 @@ def _set_again(statements: Sequence[Statement]) -> frozenset[str]:
     return frozenset(name for name, values in found.items() if len(values) > 1)
 
 
-def _is_typed(value: Expression, before: Claim) -> bool:
-    """Return whether a number is meant as the one before, but for a digit."""
-    return isinstance(value, Number) and is_typed_for(value, before.stated)
-
-
-def _is_other(value: Expression, before: Claim) -> bool:
+def _is_other(value: Expression, before: Claim, *, row: bool) -> bool:
     """Return whether a number is not meant as the one before: "d_ff = 11008" of the next model.
 
-    A count may be another one too, "total ≈ 9.93 M" of the next model, or have more digits.
+    A count may be another one too, "total ≈ 9.93 M" of the next model, or have more digits. In the
+    row of a table it is another one unless a digit is mistyped.
     """
     if not isinstance(value, Number):
-        return False
+        return row
+    if row and not is_typed_for(value, before.stated):
+        return True
     away = abs(value.value - before.stated)
     if value.value >= LEAST_FAR:
         spread = before.written.high - before.written.low

@@ -82,7 +82,7 @@ def grand_total(judge: Judge, places: Sequence[int], several: Sequence[int]) -> 
 
 
 def plain_total(judge: Judge, several: Sequence[int]) -> int | None:
-    """Return the only one of several totals that is called nothing else, and much larger, or None.
+    """Return the only total without another word in its label, if it is much larger, or None.
 
     Example: "TOTAL: 689,116,818" below "MLHA Total: 787,968".
     """
