@@ -19,7 +19,17 @@ from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, line
 from tallystick.derivations.phrases import computes, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below, as_shown
 from tallystick.derivations.shown_sizes import shown_sizes
-from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Derivation, Side, Statement, Unread, names_sum
+from tallystick.derivations.statements import (
+    BOUND,
+    SUBTOTAL,
+    TOTAL,
+    Derivation,
+    Side,
+    Statement,
+    Unread,
+    margin_of,
+    names_sum,
+)
 from tallystick.derivations.tokens import Token, writes_dots
 from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, Values, alone_in, said_in
 from tallystick.errors import BadInput, shown
@@ -176,8 +186,7 @@ class _Reader(Values):
         self.outline.enter(line)
         item = _ITEM.match(line.text) is not None
         if self.outer and self.outer[-1].opens:
-            within = line.margin if line.margin > self.outer[-1].margin + 1 else -1
-            self.outer[-1] = self.outer[-1]._replace(opens=False, within=within)
+            self.outer[-1] = self.outer[-1].opened(line)
         while self.outer and _is_outside(line, self.outer[-1], item=item):
             self.heading = self.outer.pop().before
         self._line(line)
@@ -187,7 +196,7 @@ class _Reader(Values):
         sets = heading and all(map(_sets_size, self.statements[before:]))  # "### GPT-S (d=768, L=12)"
         if sets or len(self.statements) == before or self.statements[-1].titles:
             if heading or line.plain.rstrip(_QUOTED).endswith((":", "\uff1a")):
-                below = Below(self.heading, line.margin, line.margin + item)
+                below = Below(self.heading, line.margin, line.margin + item, margin_of(line.text))
                 self.outer = [] if heading else [*self.outer[-MOST_OUTER:], below]
                 self.heading = line.plain.strip(" #*:\uff1a")[:MOST_SHOWN]
                 self.section = self.heading if heading else self.section
@@ -341,7 +350,9 @@ def _last_words(text: str, pieces: Sequence[Token], place: int) -> str:
     first = place
     while first and pieces[first - 1].number is None and pieces[first - 1].text != ".":
         first -= 1
-    return text[pieces[first].start : pieces[place].start].strip(_AROUND)
+    words = text[pieces[first].start : pieces[place].start].strip(_AROUND)
+    bare = "|" in text and not any(map(str.isalpha, words))  # "| q_proj | (1600, 1600) | 2,560,000 |"
+    return text[: pieces[place].start].strip(_AROUND) if bare else words
 
 
 def _parts(text: str) -> list[str]:

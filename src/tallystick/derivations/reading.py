@@ -24,8 +24,17 @@ class Below(NamedTuple):
     before: str  # the heading around it
     margin: int  # its indentation
     least: int  # least indentation of a line below it, and one more if the heading is an item
+    signs: int  # characters of its comment sign
     within: int = -1  # indentation of the first line below it if that is deeper
     opens: bool = True  # whether no line is below it yet
+
+    def opened(self, line: Line) -> Below:
+        """Return it with the first line below: code below a comment is indented like its sign."""
+        below = self
+        if line.margin < self.least and not line.text.startswith(("#", "/", ";")):
+            below = self._replace(margin=self.margin - self.signs, least=self.margin - self.signs)
+        within = line.margin if line.margin > below.margin + 1 else -1
+        return below._replace(opens=False, within=within)
 
 
 class Reading:

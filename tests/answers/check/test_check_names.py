@@ -190,3 +190,77 @@ def test_a_number_has_its_name_in_other_layouts_and_languages(text, what):
 def test_sizes_before_and_after_an_arrow_are_no_result():
     answer = tallystick.check("Sizes: 2 × 3 = 6\n- MLP: 768 → 3072\n- hidden 768 → 3072\n", against="gpt2")
     assert [one.line for one in answer.equations] == [1]
+
+
+UNTIED = {"model_type": "gpt2", "tie_word_embeddings": False}
+TABLES = """\
+#params in token_embeddings:
+vocab_size * d_model = 50257 * 768 = 38597376
+
+#params in lm_head:
+vocab_size * d_model = 50257 * 768 = 38597376
+"""
+
+
+def test_a_comment_is_the_heading_of_the_code_below_it():
+    answer = tallystick.check(TABLES, against=UNTIED)
+    assert [one.matches for one in answer.equations] == ["token embedding"] * 2 + ["head"] * 2
+
+
+@pytest.mark.parametrize("label", ["", "嵌入层：`vocab_size=50257` × `dim=768`："])
+def test_a_table_without_a_name_is_the_embedding_before_it_is_the_head(label):
+    text = f"Both:\n{label} 50257 × 768 = 38,597,376\nThe same: 50257 × 768 = 38,597,376"
+    answer = tallystick.check(text, against=UNTIED)
+    assert [one.matches for one in answer.equations][-2:] == ["token embedding", "head"]
+
+
+@pytest.mark.parametrize(
+    ("text", "against", "what"),
+    [
+        ("Per block:\n  LN1 (γ, β): 2 × 768 = 1,536", "gpt2", "norm ln_1 of one layer"),
+        ("- Attention 层的 LayerNorm\n    参数量: 2 * 768 = 1536", "gpt2", "norm ln_1 of one layer"),
+        ("LayerNorm 1: 2 × 768 = 1,536\nLayerNorm 2 (ln2): 768 + 768 = 1,536", "gpt2", "norm ln_2 of one layer"),
+        ("Layers: 12 × 7,087,872 = 85,054,464\nNorm: 2 × 768 = 1,536", "gpt2", "final norm"),
+        ("3. **Final layer normalization**\n   - RMSNorm scales: **4,096 parameters**", "llama-2-7b", "final norm"),
+        ("| `model.norm` | 4096 | **4,096** |", "llama-2-7b", "final norm"),
+        ("768 × 2 = 1,536", "bert-base-uncased", None),
+        ("K + V: 2 × 12 × 12 × 64 = 18,432", "gpt2", None),
+        ("d_ff: 4 × 768 = 3,072", "gpt2", None),
+        ("attention biases: 12 × 4 × 768 = 36,864", "gpt2", "attention biases of 12 layers"),
+    ],
+)
+def test_a_number_as_small_as_a_width_is_named_by_its_label_and_place(text, against, what):
+    assert named(text, against) == what
+
+
+@pytest.mark.parametrize(
+    ("text", "against", "what"),
+    [
+        ("concat: 768*768+768 = 590,592", "bert-base-uncased", "attention output projection of one layer"),
+        ("第一层全连接: 768 * 768 * 4 + 768 * 4 = 2362368", "gpt2", "up projection of the MLP of one layer"),
+        ("Attention: 4 × 4096 × 4096 × 2 = 134,217,728", "llama-3-8b", None),
+        ("K (×32): 32 × 4096² = 536,870,912", "llama-3-8b", None),
+        ("mlp/c_proj: 768*768 = 589,824", "gpt2", None),
+    ],
+)
+def test_an_equal_number_of_something_else_is_not_its_name(text, against, what):
+    assert named(text, against) == what
+
+
+ROWS = """\
+| Tensor | Shape | Count |
+|---|---|---|
+| Per block: `attn.q_proj` | (D=4096, D=4096) | 16,777,216 |
+| Per block: `attn.k_proj` | (D=4096, D=4096) | 16,777,216 |
+| Per block: `attn.v_proj` | (D=4096, D=4096) | 16,777,216 |
+"""
+
+
+def test_a_count_behind_a_shape_is_named_by_its_row():
+    found = [one.matches for one in tallystick.check(ROWS, against="llama-2-7b").equations]
+    assert found == [f"{name} projection of one layer" for name in ("query", "key", "value")]
+
+
+def test_two_matrices_of_a_gated_mlp_are_told_without_a_formula():
+    answer = tallystick.check("Sizes: 2 × 3 = 6\nFFN per layer: ~90.2M parameters\n", against="llama-2-7b")
+    assert answer.equations[-1].label_names.endswith("two matrices are counted, and there are three (gate, up, down)")

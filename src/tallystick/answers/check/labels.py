@@ -57,7 +57,7 @@ _ABROAD = tuple(
         ("q", r"查询|查詢|クエリ|쿼리|\bconsultas?\b|\brequêtes?\b|\bзапрос"),
         ("k", r"键(?!值)|鍵|キー(?:行列|射影|の重み)|키 (?:행렬|가중치|프로젝션)"),
         ("v", r"值(?:矩阵|投影|向量|权重)|バリュー|밸류|값 (?:행렬|가중치)"),
-        ("mlp", r"前馈|前饋|フィードフォワード|全結合|피드포워드|vorwärts|прямого распространени|полносвязн|ileri besleme|truyền thẳng"),
+        ("mlp", r"前馈|前饋|フィードフォワード|全結合|全连接|全連接|피드포워드|vorwärts|прямого распространени|полносвязн|ileri besleme|truyền thẳng"),
         ("experts", r"专家|專家|エキスパート|전문가|\bexpert[eo]|эксперт"),
         ("segment", r"段嵌入|片段|类型嵌入|類型嵌入|タイプ埋め込み|セグメント|세그먼트|句子"),
         ("pooler", r"池化|プーラー|풀러"),
@@ -95,7 +95,7 @@ KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "s
 
 # Words for more than one norm.
 SEVERAL = re.compile(
-    r"\b(?:two|both|2(?!\W*$)|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두",
+    r"\b(?:two|both|(?<!norm )(?<!ln )2(?!\W*$|\s*[*×·]\s*\d)|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두",
     re.IGNORECASE,
 )
 
@@ -133,6 +133,10 @@ def tags_of(label: str) -> frozenset[str]:
         found = found - {"q", "k", "v"} | {"qkv"}
     if ("qkv" in found or _VALUE.search(label)) and not _VOCABULARY.search(label):
         found.discard("token")  # the V of "Q, K, V" and "W_v" is not the vocabulary
+    if "norm" in found and len(found & {"scale", "shift", "bias"}) > 1:
+        found -= {"scale", "shift", "bias"}  # both vectors of a norm are the norm
+    if {"mlp", "o"} <= found and "attention" not in found:
+        found = found - {"o"} | {"down"}  # c_proj of an MLP
     if {"qkv", "o"} <= found:
         found = found - {"qkv", "o"} | {"attention"}
     if {"up", "down"} <= found:

@@ -85,12 +85,14 @@ class Matches:
 
     def misfit(self, claim: Claim, statement: Statement) -> str | None:
         """Return a sentence about what the label names, if the model has another number of it."""
-        if self.quantities is None or claim.defines or claim.expression is None:
+        if self.quantities is None or claim.defines:
             return None
         # A total under a heading counts what the heading names.
         words = statement.heading if is_total(statement) and not tags_of(statement.label) else statement.label
         found = misfit(words, claim.true, self.quantities)
-        return found.sentence if found else None
+        # A number without a formula is what it matches, unless that is a projection of the label's.
+        part = claim.match is None or claim.match.is_projection
+        return found.sentence if found and (claim.expression is not None or (found.why and part)) else None
 
 
 def _factors(term: Term | None) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from math import ceil, floor, log
 from tallystick.answers.check.labels import KINDS, nearest_tags, tags_of
 from tallystick.answers.check.model.atoms import ROLE_TAGS, atoms_of
 from tallystick.answers.check.model.collected import Collected
-from tallystick.answers.check.model.quantity import Quantity, fit, may_be
+from tallystick.answers.check.model.quantity import Quantity, fit, is_named, may_be, tensor_in
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 from tallystick.derivations.arithmetic import Value, exactly
@@ -83,7 +83,8 @@ class Quantities:
             matched: quantities that earlier lines stated; others are preferred.
         """
         about = self._asked(next((tags for label in labels if (tags := tags_of(label)) - KINDS), frozenset()))
-        found = [quantity for quantity in self.of(number) if may_be(quantity, about)]
+        found = [one for one in self.of(number) if may_be(one, about) and is_named(one, labels, about)]
+        found = _placed(found, labels, matched)
         if not found and "block" in nearest_tags(labels):
             found = [quantity for quantity in self.of(number) if quantity.is_layers]
         tied = (quantity for quantity in self.tied if quantity.parameters == number and quantity.tags <= about)
@@ -120,7 +121,7 @@ class Quantities:
             if found or about - KINDS:
                 # Whole layers before layers without their norms.
                 return max(
-                    found,
+                    _placed(found, labels, matched),
                     key=lambda quantity: (fit(quantity, labels), not quantity.component, quantity not in matched),
                     default=None,
                 )
@@ -208,6 +209,22 @@ class Quantities:
         """Return the quantities of a component; a key is the attention's."""
         inside = [found for module in MODULES if (found := self._by_tags.get(component | {module}))]
         return self._by_tags.get(component) or (inside[0] if len(inside) == 1 else [])
+
+
+def _placed(found: list[Quantity], labels: Sequence[str], matched: Collection[Quantity | None]) -> list[Quantity]:
+    """Leave out the final norm, or the norms of the layers, by what the labels and the place say.
+
+    A norm that no label places is the final one behind all layers.
+    """
+    labels = [label for label in labels if label]
+    about = frozenset().union(*map(tags_of, labels))
+    if "norm" not in about or any(map(tensor_in, labels)):
+        return found
+    final = [quantity for quantity in found if "final" in quantity.tags]
+    behind = not about & {"one", "block"} and any(one and one.is_layers and not one.one_layer for one in matched)
+    if {"norm", "final"} <= nearest_tags(labels) or (final and (behind or "final" in about)):
+        return [quantity for quantity in found if quantity in final or not {"norm", "block"} <= quantity.tags]
+    return [quantity for quantity in found if quantity not in final] or final
 
 
 def _tied(ledger: Ledger) -> list[Quantity]:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from tallystick.answers.check.labels import KINDS, SEVERAL, tags_of
+from tallystick.answers.check.labels import KINDS, PROJECTIONS, SEVERAL, tags_of
 from tallystick.answers.check.model.atoms import module_of
 
+_MATRICES = PROJECTIONS | {"gate", "up", "down"}
+_SEVERAL_TENSORS = 3
 _LIKE_TENSOR = 8  # a part of a tensor's name counts as much as four tags
+_OUTSIDE = frozenset({"final", "token", "head", "segment", "pooler"})  # of the layers
 _TENSOR = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 
 
@@ -44,8 +47,36 @@ class Quantity(NamedTuple):
 
 def may_be(quantity: Quantity, about: frozenset[str]) -> bool:
     """Return whether a label's tags do not contradict a quantity."""
-    asked, held = about - KINDS, quantity.tags - KINDS
+    asked, held = _matrices(about), _matrices(quantity.tags)
+    if asked and held and not asked & held:
+        return False  # "attention K: 22 × 2048²" is not the output
+    asked, held = about - KINDS, quantity.component
     return not (asked and held) or bool(asked & held)
+
+
+def is_named(quantity: Quantity, labels: Sequence[str], about: frozenset[str]) -> bool:
+    """Return whether labels name a quantity whose number alone says little.
+
+    A bias or a norm is as small as a width, and one matrix in all layers as large as others in one.
+
+    Args:
+        quantity: the candidate.
+        labels: texts that may name it.
+        about: tags of the nearest one that names a component; empty if none does.
+    """
+    if not about - KINDS:
+        small = quantity.component & {"norm", "segment"} and "position" not in quantity.component
+        return not (small and len(quantity.names) < _SEVERAL_TENSORS) and "bias" not in quantity.tags
+    matrix = _matrices(quantity.tags)
+    if len(matrix) == 1 and not quantity.one_layer and not _matrices(about) and "all" not in about:
+        return False
+    labels = [label for label in labels if label]
+    return "bias" not in quantity.tags or any(tensor_in(label) or "bias" in tags_of(label) for label in labels)
+
+
+def _matrices(tags: frozenset[str]) -> frozenset[str]:
+    """Return the matrices of a module among some tags."""
+    return (tags | (PROJECTIONS - {"o"} if "qkv" in tags else frozenset())) & _MATRICES
 
 
 def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()) -> int:
@@ -62,7 +93,7 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
         wanted = tags_of(label)
         about = quantity.tags
         score += weight * (
-            2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - _unasked(about - wanted)
+            2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - _unasked(about, wanted)
         )
         score -= 4 * weight * ("module" in about and SEVERAL.search(label) is not None)
         score += weight * _LIKE_TENSOR * (_shared(tensor, quantity.names) if (tensor := tensor_in(label)) else 0)
@@ -84,8 +115,12 @@ def tensor_in(label: str) -> str:
 
 
 def _shared(tensor: str, names: Sequence[str]) -> int:
-    """Return how many parts a tensor's name shares with the end of the only name."""
-    pairs = zip(reversed(tensor.split(".")), reversed(names[0].split(".")), strict=False) if len(names) == 1 else ()
+    """Return how many parts a tensor's name shares with the end of the only name.
+
+    The weight may be called as its module: "model.norm".
+    """
+    module = names[0].removesuffix(".weight") if not tensor.endswith((".weight", ".bias")) else names[0]
+    pairs = zip(reversed(tensor.split(".")), reversed(module.split(".")), strict=False) if len(names) == 1 else ()
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] or (pair[0].isdigit() and pair[1] == "*"), pairs))
 
 
@@ -94,6 +129,8 @@ def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower()
 
 
-def _unasked(tags: frozenset[str]) -> int:
+def _unasked(tags: frozenset[str], wanted: frozenset[str]) -> int:
     """Return a penalty for tags that no label mentions, such as biases or the final norm."""
-    return len(tags & KINDS) + len(tags & {"bias", "scale", "shift"}) + 3 * len(tags & {"final", "token"})
+    more = tags - wanted
+    outside = len(more & _OUTSIDE) if tags else 1  # a module without a usual name
+    return len(more & KINDS) + len(more & {"bias", "scale", "shift"}) + 3 * outside
