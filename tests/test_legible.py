@@ -35,6 +35,7 @@ READS_WORDS = {
     "derivations/statements.py",
     "derivations/phrases.py",
     "derivations/reader.py",
+    "derivations/respelled.py",
     "derivations/scales.py",
     "derivations/tokens.py",
     "derivations/markup.py",

@@ -179,7 +179,7 @@ def test_labels_are_the_words_before():
         "Embeddings (50257 × 768): 38,597,376\n"
     )
     assert labels(text) == [
-        "Token embedding", "The output projection has", "Query", "Attention (d", "Attention (d = 768)", "final norm",
+        "Token embedding", "The output projection has", "Query", "d", "Attention (d = 768)", "final norm",
         "Embeddings (50257 * 768)",
     ]  # fmt: skip
 

@@ -18,6 +18,7 @@ from tallystick.derivations.arithmetic import Name, Number
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
 from tallystick.derivations.phrases import computes, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below, as_shown
+from tallystick.derivations.respelled import LabelSets, as_equation, count_of_bytes, settings_in
 from tallystick.derivations.shown_sizes import shown_sizes
 from tallystick.derivations.statements import (
     BOUND,
@@ -59,13 +60,6 @@ MOST_TITLE = 8  # words of a heading with its number; a longer one is a sentence
 _OF_NUMBER = re.compile(
     r"(?:about|approx|circa|ca|rund|environ|约|約|总|計|共|per|each|layers?|blocks?|total|trainable|param|parâm|parám|weights|параметр|个|個|개|层|層|参数|參數|パラメータ|파라미터)",
     re.IGNORECASE,
-)
-_ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
-# "28 layers → 8,852,938,752", "final norm → 3072", but no "768 → 3072"
-_RESULT = re.compile(r"(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|]*?)\s*→\s*(?P<value>[≈~]?\s?\d[^=≈→:|]*)")
-# "activations: 200 MB ← 8 × 256 × 512 × 2 (fp16)"
-_FROM = re.compile(
-    r"(?P<words>[^=≈←\d]*[:|]\s*)(?P<value>[≈~]?\s?\d[\d.,_]*\s?\w{0,2})\s*(?:←|<-)\s*(?P<product>\d[^=≈()←]*\*[^=≈()←]*\d)(?P<rest>(?:\D[^=≈]*)?)"
 )
 # "Transformer x2      2 * (4 * 512^2) = 2.1M" has a count in its label.
 _COLUMN = re.compile(r"([^\W\d][^=≈:|*]*\s[x*]\s?\d{1,3})\s{2,}([\d(][^=≈]*[=≈].*)")
@@ -216,12 +210,10 @@ class _Reader(Values):
     def _line(self, line: Line) -> None:
         """Read the equations of a line, its table row, or the number that it states."""
         before = len(self.statements)
-        if "→" in line.plain and (arrow := _RESULT.fullmatch(line.plain)):
-            line = line._replace(plain=f"{arrow['words']}: {arrow['value']}")
-        if ("←" in line.plain or "<-" in line.plain) and (arrow := _FROM.fullmatch(line.plain)):
-            line = line._replace(plain=f"{arrow['words']}{arrow['product']} = {arrow['value']} {arrow['rest']}")
-        if "~" in line.plain and len(_ROUGH.findall(line.plain)) > 1:
-            line = line._replace(plain=_ROUGH.sub(" ", line.plain))
+        if (found := settings_in(line.plain)) is not None:
+            self._with_settings(line, found)
+            return
+        line = line._replace(plain=as_equation(line.plain))
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
             self._shown(line)
             self._row(line)
@@ -242,6 +234,16 @@ class _Reader(Values):
             self._value(line, line.plain)
             if len(self.statements) == before:
                 self._totals(line)
+
+    def _with_settings(self, line: Line, found: LabelSets) -> None:
+        """Read the settings in a line's label, then the line without them."""
+        for setting in found.settings:
+            self._equations(line, setting, "")
+        before, shown = len(self.statements), as_shown(line)
+        self._line(line._replace(plain=f"{found.words}{found.rest}"))
+        for place, one in enumerate(self.statements[before:], before):
+            label = one.label.replace(found.words.strip(_AROUND), found.label.strip(_AROUND))
+            self.statements[place] = one._replace(plain=shown, label=label)
 
     def _ends_sum(self, line: Line) -> bool:
         """Return whether a line "= 49.6B" ends a sum of lines with plus signs."""
@@ -281,6 +283,9 @@ class _Reader(Values):
 
     def _totals(self, line: Line) -> None:
         """Add the totals that a sentence states next to its equations: "in total 46.7B"."""
+        counted = count_of_bytes(line.plain)
+        if counted is not None and TOTAL.search(counted[0]):
+            self._value(line, ": ".join(counted))
         for sentence in _SENTENCES.split(line.plain):
             said = ""
             for clause in _CLAUSE.split(sentence):

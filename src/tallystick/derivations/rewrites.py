@@ -15,19 +15,6 @@ MOST_BEHIND = 12  # tokens of that product
 _GOES_ON = re.compile(r"[.,;]\s*\*\s*\d")  # a product that begins with its sign
 _ENDS = (".", ",", ";")  # of a sentence, or of a part of one
 _SETTING = ["open", "word", "relation", "number", "close"]  # kinds of the tokens of "(TP=4)"
-_SAID = re.compile(
-    r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
-)
-_BETWEEN = re.compile(r"(?<=[^\W\d])\s+[x×]\s+(?=\d)")
-
-
-def up_to_product(text: str) -> str:
-    """Return a text without the sentence that follows a number and its product in parentheses.
-
-    Example: "about 381 MB (190,461,696 parameters x 2 bytes); the file has more".
-    """
-    said = _SAID.fullmatch(text)
-    return text if said is None else _BETWEEN.sub(" * ", said["said"])
 
 
 def factor_around(pieces: Sequence[Token], cut: int) -> tuple[int, int]:

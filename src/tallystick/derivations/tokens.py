@@ -19,6 +19,7 @@ from tallystick.errors import BadInput
 MOST_NESTED = 100  # levels of nested parentheses, signs and powers
 LEAST_FACTORS = 2  # before the bytes of a number
 MOST_WIDE = 8  # bytes of a parameter
+MOST_STATES = 32  # the same with its gradient and the optimizer's states
 LEAST_SCALED = 100  # "524k" is in thousands, though the text has a variable k; "12k" may multiply it
 LEAST_BYTES = 10_000  # "180,224 B" are bytes: nobody writes that many billions
 LEAST_POWER, MOST_POWER = 3, 30  # of ten, behind a number
@@ -72,6 +73,10 @@ _IN_BYTES = re.compile(r"[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "4 B = 93.8 MB"
 _ALL_BYTES = re.compile(r"B\s*[=≈]\s*~?(?:\d[\d.,]{3,}\s+(?:B|[Bb]ytes)|\d[\d.,]*\s?[KM]i?B)\b")
 # "16 × 4 × 4096 × 256 × 2B × 2 (K+V) = 268 MB"
 _WIDE_BYTES = re.compile(r"B(?:\s*\([^()]*\))?(?:\s*\*\s*\d+(?:\s*\([^()]*\))?)*\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")
+# "weights (2B) + gradients (2B) + moments (8B) = 12 bytes"
+_ADDED_BYTES = re.compile(
+    r"B\)?\s*(?:\+(?:[^=≈*+:\d]|(?<=\w)\d){0,60}\(?\d+\s?B\)?\s*){0,8}[=≈]\s*~?\d+(?:\.\d+)?\s*(?:bytes\b|B\s?/)"
+)
 _TIMES_LETTERED = re.compile(r"(?<![\w.,])\d[\d.,]*\s?[KMBT]\s*\*\s*$")  # "7B × 2B (BF16) = 14 GB"
 _LETTERED = re.compile(r"\d\s?[KMBT]\b")
 _ARE_BYTES = re.compile(r"\s*B\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "8320 B ≈ 8 KB"
@@ -256,12 +261,14 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
         number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
         number = times(number, Fraction(10) ** power)
-    elif number.value <= MOST_WIDE and _PER_PARAMETER.match(line, end):
+    elif number.value <= MOST_STATES and _PER_PARAMETER.match(line, end):
         pass  # bytes, as the word behind it says
     elif (suffix := _SUFFIX.match(line, end)) and _are_bytes(suffix, number, line[: match.start()], line[end:]):
         end = suffix.end()
     elif suffix and not _is_no_scale(suffix, number, known):
         number, end = times(number, _scale_of(suffix)), suffix.end()
+        if suffix["scale"] and (unit := _SUFFIX.match(line, end)) and unit["bytes"]:  # "8M KB"
+            number, end = times(number, _scale_of(unit)), unit.end()
     return Token("number", line[match.start() : end], match.start(), end, number)
 
 
@@ -279,7 +286,7 @@ def _are_bytes(suffix: re.Match[str], number: Number, before: str, behind: str) 
     if suffix["scale"] == "B" and number.value <= MOST_WIDE:
         several = before.count("*") >= LEAST_FACTORS and not _LETTERED.search(before)
         wide = (several or _TIMES_LETTERED.search(before)) and _WIDE_BYTES.match(behind)
-        return bool(wide) or _ALL_BYTES.match(behind) is not None
+        return bool(wide) or bool(_ALL_BYTES.match(behind) or _ADDED_BYTES.match(behind))
     if suffix["spaced"] != "B":
         return False
     if number.value <= MOST_WIDE and not number.is_decimal and _ALL_BYTES.match(behind.lstrip()):

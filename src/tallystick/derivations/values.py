@@ -12,7 +12,7 @@ from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import ABOUT, PLUS, computes, is_count, is_sure, is_unit, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
-from tallystick.derivations.rewrites import up_to_product
+from tallystick.derivations.respelled import up_to_product
 from tallystick.derivations.shapes import meant_by, product_before, product_of, shape_before
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import BOUND, TOTAL, Row, Side, Statement

@@ -46,6 +46,8 @@ def slips(text, against=None):
         ("Cache: 256 × 2,048 × 32 × 128 × 2 × 2 bytes = 8.0 GB", None),
         ("Words: 151936 × 1024 × 2 = ~297 MB", None),
         ("Words: 50,000 × 4,096 × 4 bytes = 800 MB", None),  # rounded
+        ("Adam: param (2B) + grad (2B) + m (4B) + v (4B) = 16 bytes/param", 12),
+        ("Adam: fp32 (4B) + grad (2B) + states (8B) = 14 bytes per parameter", None),
         ("Cache: 2 × 80 × 8 × 128 × 131072 × 2 octets = ~45 Go", 42_949_672_960),
     ],
 )

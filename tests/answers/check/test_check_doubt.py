@@ -118,6 +118,10 @@ RIGHT = [
     "A到达(32 token 提示词 + 16 token 问题 = 3个块)",
     "ω = 585,000 × 6,000,000 = 3.51 × 10^12\n\n| Quantity | Value | Unit |\n|---|---|---|\n| ω | 3.4 × 10^12 | rad/s |",
     "The file has 1503300328 bytes = ~1433 MB",
+    "Memory = 2B parameters × 4 bytes each = 8B bytes = 8M KB = 8000 MB = 8 GB",
+    "weights (TP=8): 17.5 GB\ncache (TP=8): 10 GB\nTotal: 27.5 GB\n\nWith 500K tokens:\n\ncache (TP=8): ~25 GB\nTotal: 42.5 GB",
+    "| Model | A | B | C |\n|---|---|---|---|\n| one | 88.6 | 40.1 | 42.1 |\n| two | 88.6 | 40.0 | 42.2 |\n| three | 88.8 | 40.5 | 42.6 |\n"
+    "| four | 88.8 | 40.4 | 42.9 |\n| five | 88.6 | 40.3 | 42.4 |",  # scores
     "gate = 576 × 1,536 = 884,736\n\nup = 576 × 1,536 = 884,736\n\ndown = 1,536 × 576 = 884,736\n\nMLP Total = 884,736 × 3 = 2,654,208",
     "\\begin{aligned}\nP &= 12 \\times 7087872 \\\\\n&\\quad + 38597376 \\\\\n&= 123651840\n\\end{aligned}",
     "# Words: 50257 × 288 = 14.5M... too much.\n# With d = 144: words = 50257 × 144 = 7.2M\n"
@@ -131,6 +135,7 @@ WRONG = [
     ("# K cache: [32, 12, 2048, 64] × 2 bytes = 48 MB per layer", 100_663_296),
     ("Optimizer: ~24 GB (8 bytes per param × 3B × 2 states)", 48_000_000_000),
     ("Block:  2 × (4×512² + 2×512×1408) = 4.2M   [attention + MLP]", 4_980_736),
+    ("All ≈ 10K × 768 + (4 × 768² + 2 × 768) × 12 ≈ 7.68M + 28M × 12", 36_009_984),
     ("Bloco: 3·2,6·4096² = 150,9M", 130_862_284.8),
     ("Pair: 64 × (5 + 7) M = 786M", 768_000_000),
     ("MLP: (768 × 3072 + 3072) + (3072 × 768 + 768) = 4,722,432 + 2,360,064 = ~7.1M", 2_362_368),

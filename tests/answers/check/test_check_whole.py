@@ -350,6 +350,23 @@ TOTALS = {
         "对应的参数为(768*3072+3072)+(3072*768+768)=4722432\n",
         "bert-base-uncased", None, None,
     ),
+    "a total with a size in its label": (
+        "- Attention: 28.3M\n- MLP: 56.7M\n- Embedding (V=50257): 38.6M\n- **Total (vocab=50257, N=12)**: 123.6M\n",
+        None, 4, 123_600_000,
+    ),
+    "the count from which the total has its bytes": (
+        "Embeddings: 512 × 640 = 327,680\nLayers: 5 × 640 × 640 = 2,048,000\nTotal: ~2.4M params × 4 bytes = ~9.5 MB\n",
+        None, 3, 2_400_000,
+    ),
+    "the states of a parameter, which are no billions": (
+        "Adam: weights (4B) + gradients (2B) + moments (8B) = 14B/param\n", None, None, None,
+    ),
+    "a block alone": (
+        "Attention: 4 × 64 × 65 = 16,640\nMLP: 2 × 64 × 256 + 320 = 33,088\nComplete block: 16,640 + 33,088 = 49,728\n", None, None, None,
+    ),
+    "a block alone, in French": (
+        "attention : 4 × 64 × 65 = 16 640\nMLP : 2 × 64 × 256 + 320 = 33 088\nbloc complet : 16 640 + 33 088 = 49 728\n", None, None, None,
+    ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 

@@ -67,7 +67,7 @@ _ABROAD = tuple(
         ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн|\bson\b|\bfinale\b"),
         ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
         ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|\bstrat[oi]\b|\bkatman|\bcamadas?\b|\btầng|\blapisan|сло[йеяию]|\bблок"),
-        ("one", r"(?:blok|katman) başına|(?:mỗi|một) (?:tầng|lớp|khối)|(?:per|ogni|uno?) (?:strato|blocco)|每层|每層|单层|(?<!第)一层|每个|各层|層あたり|(?<!第)一層|(?<!第)1層|層ごと|레이어당|층당|블록당|레이어 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个|一個|單個|1つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)"
+        ("one", r"\b(?:bloc complet|couche complète|bloque completo|capa completa|bloco completo|camada completa|blocco completo|ganzer block|весь блок)\b|(?:blok|katman) başına|(?:mỗi|một) (?:tầng|lớp|khối)|(?:per|ogni|uno?) (?:strato|blocco)|每层|每層|单层|(?<!第)一层|每个|各层|層あたり|(?<!第)一層|(?<!第)1層|層ごと|레이어당|층당|블록당|레이어 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个|一個|單個|1つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)"
             r"|(?:je|pro|einer?|einem|jeder|jede) (?:[\w-]+[- ])?(?:schicht|block)|(?:par|une?|chaque) (?:couche|bloc)|(?:por|una?|cada) (?:capa|bloque)|(?:por|uma?|cada) (?:camada|bloco)|(?:на|один|одном|каждый|каждом) (?:сло|блок)"),
         ("all", r"全部层|所有层|总层|全層|全レイヤー|전체 레이어|모든 레이어|alle schichten|toutes les couches|todas las capas|все сло"),
     )
@@ -115,6 +115,12 @@ _SEAM = re.compile(
 )
 _TOKENS = re.compile(r"\b(tok(en)?s?|word|vocab\w*|wte|V)\b(?!.?type)|词|詞|単語|토큰", re.IGNORECASE)
 
+# "Block total", "full transformer block"
+_ONE_LAYER = re.compile(
+    r"\W*(?:(?:full|complete|entire|whole|total) (?:(?:trans|de|en)\w+ )?(?:layer|block)"
+    r"|(?:(?:trans|de|en)\w+ )?(?:layer|block) (?:sub)?total)\W*",
+    re.IGNORECASE,
+)
 _VALUE = re.compile(r"\bw[_ ]?v\b|\bv[_ ]?proj|\bvalues?\b", re.IGNORECASE)
 _VOCABULARY = re.compile(r"\b(?:tok|vocab|wte|word|emb)|词|詞|単語|토큰", re.IGNORECASE)
 
@@ -126,9 +132,10 @@ def tags_of(label: str) -> frozenset[str]:
     Args:
         label: text in any of the supported languages.
     """
+    one = {"one", "block"} if _ONE_LAYER.fullmatch(label) else frozenset()
     label = _TIED.sub(" ", _WITH.sub(" ", _WITHOUT.sub(" ", label.replace("^", "_"))))  # W^O is W_O
     label = f"{label} {_SEAM.sub(' ', label.replace('_', ' '))}"
-    found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)}
+    found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)} | one
     if {"q", "k", "v"} <= found or "qkv" in found:
         found = found - {"q", "k", "v"} | {"qkv"}
     if ("qkv" in found or _VALUE.search(label)) and not _VOCABULARY.search(label):

@@ -15,6 +15,7 @@ from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Row
 
 LEAST_ROWS = 3  # that have the product, and are unlike each other
+LEAST_VARIED = Fraction(5, 4)  # the largest of them by the smallest
 MOST_WRONG = 1  # rows with a slip
 MOST_COLUMNS = 8  # of a table
 
@@ -109,7 +110,8 @@ def _holds(product: _Product, rows: Sequence[Row], *, given: int = 0) -> bool:
             wrong += 1
         if wrong > MOST_WRONG:
             return False
-    return len(sizes) >= LEAST_ROWS + given
+    # Scores of 40.0 to 40.5 are a column's multiple by chance.
+    return len(sizes) >= LEAST_ROWS + given and max(sizes) > LEAST_VARIED * min(sizes)
 
 
 def _number(row: Row, column: int) -> Number | None:

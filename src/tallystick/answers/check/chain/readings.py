@@ -302,7 +302,14 @@ class Readings:
         if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
             return False
         parts = zip(left.parts, right.parts, strict=True)
-        return all(self._agree(Side(mine), Side(its, other.loose), asides=asides) for mine, its in parts)
+        return all(self._is_part(Side(mine), Side(its, other.loose), asides) for mine, its in parts)
+
+    def _is_part(self, one: Side, other: Side, asides: bool) -> bool:
+        """Return whether a part is another, and no "c × d" that goes on from it."""
+        factor = first_factor(other.expression)
+        number = factor is not other.expression and isinstance(factor, Number) and factor.rounded
+        met = self.value(one.expression, asides).meets(self.value(other.expression, asides))
+        return (met or not number) and self._agree(one, other, asides=asides)
 
     def meant_by(self, left: Side, right: Side, *, asides: bool) -> Side:
         """Return the first factor of a product that goes on from what it should be, or the side.

@@ -49,6 +49,11 @@ class Addends:
                 if claim.kind in self._free:
                     self._free[claim.kind].drop(place, claim)
 
+    def used_by(self, place: int) -> list[int]:
+        """Return the last statements that a statement uses."""
+        first = max(0, place - MOST_SUMMED)
+        return [one for one in range(first, place) if (claim := self.claims[one]) is not None and place in claim.users]
+
     def free(self, kind: str | None = None) -> list[int]:
         """Return the last `MOST_SUMMED` statements that no statement uses, the last first.
 

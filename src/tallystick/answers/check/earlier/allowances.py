@@ -55,6 +55,21 @@ class Allowances:
             if not twice or any(sums[end].less(sums[start]).meets(row) for row in (*rows[:start], *rows[end:]))
         )
 
+    def replaces(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total adds to a part of an earlier one, of which it is another case.
+
+        Example: "weights 17.5, cache 10, total 27.5. With 500K: cache 25, total 42.5".
+        """
+        parts = {place: used for place in places if len(used := self.so_far.used_by(place)) > 1}
+        rests = {
+            place: claim.stated - self.so_far.sum([one for one in places if one != place]).exact for place in parts
+        }
+        return any(
+            self.so_far.at(one).written.low <= rest <= self.so_far.at(one).written.high
+            for place, rest in rests.items()
+            for one in parts[place]
+        )
+
     def lacks_a_norm(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total has a few vectors more than its list: the final norm, a bias.
 

@@ -75,7 +75,8 @@ class Implied:
         if found is None or found.fits:
             return found
         addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
-        if len(addends) < 2 or self.allowances.passes_over(found.places):
+        passed = self.allowances.passes_over(found.places) or self.allowances.replaces(found.places, claim)
+        if len(addends) < 2 or passed:
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))
 

@@ -1,0 +1,68 @@
+"""Rewrite the text of a line before its tokens are read: arrows, columns, settings in a label."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_BETWEEN = re.compile(r"(?<=[^\W\d])\s+[x×]\s+(?=\d)")
+_SAID = re.compile(
+    r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
+)
+_ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
+# "28 layers → 8,852,938,752", "final norm → 3072", but no "768 → 3072"
+_RESULT = re.compile(r"(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|]*?)\s*→\s*(?P<value>[≈~]?\s?\d[^=≈→:|]*)")
+# "activations: 200 MB ← 8 × 256 × 512 × 2 (fp16)"
+_FROM = re.compile(
+    r"(?P<words>[^=≈←\d]*[:|]\s*)(?P<value>[≈~]?\s?\d[\d.,_]*\s?\w{0,2})\s*(?:←|<-)\s*(?P<product>\d[^=≈()←]*\*[^=≈()←]*\d)(?P<rest>(?:\D[^=≈]*)?)"
+)
+_SETTING = r"\s*[A-Za-z_]\w{0,30}\s?=\s?\d[\d.,_]{0,12}(?<![,.])\s?[KMBk]?\s*"
+_LABEL_SETS = re.compile(
+    rf"(?P<words>[^()=≈|:]{{0,200}}[^\W\d][^()=≈|:]{{0,60}})\((?P<sets>{_SETTING}(?:[,;]{_SETTING}){{0,8}})\)(?P<rest>\s*[:=≈].+)"
+)
+# "Total: ~2.4M params * 4 bytes = 9.5 MB"
+_IN_BYTES = re.compile(
+    r"(?P<words>[^=≈:|]{1,120})[:=≈]\s*(?P<count>[~≈]?\s?\d[\d.,]*\s?[KMB]?\s+(?:param\w*|weights))\s*\*\s*[\d.]+\s*(?:B|bytes?)\b"
+)
+
+
+class LabelSets(NamedTuple):
+    """The settings in the label of a line, the label with and without them, and what follows."""
+
+    settings: list[str]
+    label: str
+    words: str
+    rest: str
+
+
+def settings_in(text: str) -> LabelSets | None:
+    """Return the settings in a label, if it has any: "Total (vocab=37K, d=512): ~100M"."""
+    found = _LABEL_SETS.fullmatch(text) if "=" in text else None
+    if found is None:
+        return None
+    settings = [setting.strip() for setting in re.split(r"[,;]\s", found["sets"])]
+    return LabelSets(settings, f"{found['words']}({found['sets']})", found["words"].rstrip(), found["rest"])
+
+
+def as_equation(text: str) -> str:
+    """Return a text with its result behind a colon or "=": "28 layers → 8.85B", "200 ← 8 × 25"."""
+    if "→" in text and (arrow := _RESULT.fullmatch(text)):
+        text = f"{arrow['words']}: {arrow['value']}"
+    if ("←" in text or "<-" in text) and (arrow := _FROM.fullmatch(text)):
+        text = f"{arrow['words']}{arrow['product']} = {arrow['value']} {arrow['rest']}"
+    return _ROUGH.sub(" ", text) if "~" in text and len(_ROUGH.findall(text)) > 1 else text
+
+
+def up_to_product(text: str) -> str:
+    """Return a text without the sentence that follows a number and its product in parentheses.
+
+    Example: "about 381 MB (190,461,696 parameters x 2 bytes); the file has more".
+    """
+    said = _SAID.fullmatch(text)
+    return text if said is None else _BETWEEN.sub(" * ", said["said"])
+
+
+def count_of_bytes(text: str) -> tuple[str, str] | None:
+    """Return the label and count of a line that computes bytes: "Total: 2.4M params × 4 bytes"."""
+    found = _IN_BYTES.match(text)
+    return (found["words"], found["count"]) if found else None
