@@ -208,7 +208,8 @@ class Chains(Reading):
                 f"{label} {words}", "", [Side(found[0], False, sure, unit_of(pieces[found[1] :]))], start, argument
             )
         formula = is_variable(pieces[-1]) and _is_formula(pieces)  # "I × H + H = 3072 × 768 + 768"
-        if (plus := _plus_words(pieces)) and not formula:  # "4B + 32B + attention ≈ 42B"
+        numbered = any(piece.number is not None for piece in pieces)  # not in "gate + up + down = 3 × …"
+        if (plus := _plus_words(pieces)) and numbered and not formula:  # "4B + 32B + attention ≈ 42B"
             first = self._begin(line, text, pieces[:plus], label)
             self._end(line, text, first, pieces[plus - 1].end)
             words = text[pieces[plus].end : pieces[-1].end]

@@ -62,7 +62,7 @@ _OF_NUMBER = re.compile(
     re.IGNORECASE,
 )
 # "Transformer x2      2 * (4 * 512^2) = 2.1M" has a count in its label.
-_COLUMN = re.compile(r"([^\W\d][^=≈:|*]*\s[x*]\s?\d{1,3})\s{2,}([\d(][^=≈]*[=≈].*)")
+_COLUMN = re.compile(r"([^\W\d][^=≈:|*]*[^\d\s]\s+[x*]\s?\d{1,3})\s{2,}([\d(][^=≈]*[=≈].*)")
 # Between the parts of "gate: 4096 × 14336 = 58,720,256  up: 58,720,256"
 _PARTS = re.compile(r"(?<=[\dKMB])\s{2,}(?=[^\W\d]\w*:\s*[≈~]?\s?\d)")
 _STATED = re.compile(r"[:=≈]\s*[≈~]?\s?\d")

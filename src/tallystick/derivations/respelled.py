@@ -16,6 +16,10 @@ _RESULT = re.compile(r"(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|]*?)\s*→
 _FROM = re.compile(
     r"(?P<words>[^=≈←\d]*[:|]\s*)(?P<value>[≈~]?\s?\d[\d.,_]*\s?\w{0,2})\s*(?:←|<-)\s*(?P<product>\d[^=≈()←]*\*[^=≈()←]*\d)(?P<rest>(?:\D[^=≈]*)?)"
 )
+# "135,266,304 parameters (≈ 135.3M)"
+_ROUNDED = re.compile(
+    r"(?P<number>\d(?:[,._ ]?\d){3,30})\s+(?P<unit>param(?:eter)?s|weights)\s+(?P<rounded>\([≈~]?\s?\d[\d.,]{0,9}\s?(?:[KMBT]|[mb]illion|[MB]illion)\))"
+)
 _SETTING = r"\s*[A-Za-z_]\w{0,30}\s?=\s?\d[\d.,_]{0,12}(?<![,.])\s?[KMBk]?\s*"
 _LABEL_SETS = re.compile(
     rf"(?P<words>[^()=≈|:]{{0,200}}[^\W\d][^()=≈|:]{{0,60}})\((?P<sets>{_SETTING}(?:[,;]{_SETTING}){{0,8}})\)(?P<rest>\s*[:=≈].+)"
@@ -45,11 +49,16 @@ def settings_in(text: str) -> LabelSets | None:
 
 
 def as_equation(text: str) -> str:
-    """Return a text with its result behind a colon or "=": "28 layers → 8.85B", "200 ← 8 × 25"."""
+    """Return a text with its result behind a colon or "=", and a rounding behind its number.
+
+    Examples: "28 layers → 8.85B", "200 MB ← 8 × 25 MB", "7,077,888 parameters (7.1M)".
+    """
     if "→" in text and (arrow := _RESULT.fullmatch(text)):
         text = f"{arrow['words']}: {arrow['value']}"
     if ("←" in text or "<-" in text) and (arrow := _FROM.fullmatch(text)):
         text = f"{arrow['words']}{arrow['product']} = {arrow['value']} {arrow['rest']}"
+    if "(" in text:
+        text = _ROUNDED.sub(r"\g<number> \g<rounded> \g<unit>", text)
     return _ROUGH.sub(" ", text) if "~" in text and len(_ROUGH.findall(text)) > 1 else text
 
 

@@ -367,6 +367,10 @@ TOTALS = {
     "a block alone, in French": (
         "attention : 4 × 64 × 65 = 16 640\nMLP : 2 × 64 × 256 + 320 = 33 088\nbloc complet : 16 640 + 33 088 = 49 728\n", None, None, None,
     ),
+    "all layers of one part": (
+        "FFN:\n- Layer 1: 768 × 3072 = 2.36M\n- Layer 2: 3072 × 768 = 2.36M\n- Total per block: ~4.7M\n- Across 12 blocks: ~57M\n",
+        None, None, None,
+    ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 

@@ -112,7 +112,7 @@ class Judge:
             self.so_far.place, self.so_far.kind = parent, claim.kind
             if not claim.adds:  # a title, whose branches are added in its place
                 self._equation(statement, claim, Number(found.sums.exact), claim.side, found.fits, last=True)
-            elif found.fits and self._is_judged(statement):
+            elif found.fits and statement.line in self.judged:
                 self.so_far.use(*found.places)
             else:
                 self._sum_of(statement, claim, found)
@@ -143,7 +143,7 @@ class Judge:
         self.references.use_small(claim)
         claim.match = self.matches.of(claim, statement) if pairs else None
         exact = self._links(statement, claim, sides, pairs, asides=asides)
-        judged = self._is_judged(statement)
+        judged = statement.line in self.judged
         if cut is not None and not pairs and judged:
             self.unread.remove(cut)  # "× 96 heads × 96 layers = …" is judged by the line above it
         if not pairs and not (judged and self._is_said(statement, claim)):
@@ -198,7 +198,7 @@ class Judge:
         self, statement: Statement, sides: Sides, pairs: Sequence[tuple[Side, Side, bool]], asides: bool
     ) -> None:
         """Judge the sides before two that are not judged: "2 × 3 = 7 bytes ≈ 27 GB"."""
-        known = self._is_judged(statement)
+        known = statement.line in self.judged
         judged = [pair for pair in pairs if pair[2] or not self.doubts.why(statement, *pair[:2], asides)]
         claim = self._claim(sides, asides=asides, right=False)
         for left, right, agree in judged:
@@ -215,6 +215,9 @@ class Judge:
             times, place = counted  # "Block 6 つ: 7,087,104"
         if times and place is not None:
             self._implied_product(times, place, statement, claim)
+            return
+        if judged and not times and (layers := self.multiples.layers(statement, claim)):
+            self._implied_product(*layers, statement, claim, adds=False)
             return
         if times and judged and not names_sum(statement.label):
             return
@@ -277,8 +280,6 @@ class Judge:
                 statement.plain,
             )
         )
-
-    # -- terms ------------------------------------------------------------------------------------
 
     def _term(self, claim: Claim, statement: Statement) -> Term:
         def value(node: Expression) -> Value:
@@ -349,20 +350,20 @@ class Judge:
             claim.carried = sum((self.so_far.at(one).error for one in places), Fraction(0))
         self._equation(statement, claim, Number(shown), claim.side, fits, last=True)
 
-    def _implied_product(self, times: int, place: int, statement: Statement, claim: Claim) -> None:
+    def _implied_product(
+        self, times: int, place: int, statement: Statement, claim: Claim, *, adds: bool = True
+    ) -> None:
         """Judge the number after "× 12 layers" as the number of a line above, times 12."""
-        self.so_far.use(place)
         one = self.so_far.at(place)
         product = Operation(("*",), (Number(Fraction(times)), one.side))
-        term = times_of(Term(Fraction(times)), one.term or Term(one.true))
-        claim.term = labelled(term, (statement.label,), statement.line)
+        if adds:
+            self.so_far.use(place)
+            term = times_of(Term(Fraction(times)), one.term or Term(one.true))
+            claim.term = labelled(term, (statement.label,), statement.line)
         claim.true = one.true * times
         claim.right = self.readings.agree(Side(product), Side(claim.side, claim.rounded), asides=False)
         claim.match = self.matches.of(claim, statement)
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
-
-    def _is_judged(self, statement: Statement) -> bool:
-        return statement.line in self.judged
 
     def _is_said(self, statement: Statement, claim: Claim) -> bool:
         """Return whether an equation of the line has its number, or the line has no columns."""

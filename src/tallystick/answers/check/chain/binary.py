@@ -29,19 +29,19 @@ _NAMED = {
 }
 
 
-def binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str:
+def binary(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
-    number = right.expression
-    if one != other and (_counts_binary(number, one) or _counts_binary(left, other) or _restates(left, number)):
+    number, given = right.expression, left.expression
+    if one != other and (_counts_binary(number, one) or _counts_binary(given, other) or _restates(given, number)):
         return BINARY_LETTER
     ratio = max(one, other) / min(one, other)
-    lettered = right.unit == "bytes" or (isinstance(number, Operation) and _has_billions(left))
-    if lettered and isinstance(left, Operation) and abs(ratio / BILLION - 1) <= LIKE:
+    lettered = right.unit == "bytes" or (isinstance(number, Operation) and _has_billions(given))
+    if lettered and isinstance(given, Operation) and abs(ratio / BILLION - 1) <= LIKE:
         return "is right if B stands for bytes"  # "7B × 0.5B = 3.5 GB", "128K × 2B = 131,072 × 2"
     if not isinstance(number, Number) or right.unit not in MEASURED:
         return ""
-    if isinstance(left, Number) and left.rounded and left.unit >= PREFIXES[0]:
-        number = left  # "24 KB = 24,576 bytes"
+    if isinstance(given, Number) and given.rounded and given.unit >= PREFIXES[0]:
+        number = given  # "24 KB = 24,576 bytes"
     if not number.rounded:
         return ""
     near = min(number.unit / number.value / 2, _NEAR_POWER)
@@ -49,14 +49,20 @@ def binary(left: Expression, right: Side, one: Fraction, other: Fraction) -> str
     if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near:
         return DECIMAL_LETTER
     powers: Sequence[Fraction] = BINARY[: binary_powers(number)]
-    if isinstance(left, Operation) and not has_letter(left):  # "= 8.4 GB" mixes GB and MiB
+    if isinstance(given, Operation) and not has_letter(left):  # "= 8.4 GB" mixes GB and MiB
         powers = powers_of_letter(number) if one > other else ()
     return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
 
 
-def has_letter(side: Expression) -> bool:
-    """Return whether a number of a side has a letter, such as "320 KB", or is divided."""
-    return (isinstance(side, Operation) and "/" in side.symbols) or any(number.rounded for number in numbers_in(side))
+def has_letter(side: Side) -> bool:
+    """Return whether a number of a side has a letter, such as "320 KB", or is divided.
+
+    The letter of 1.64B weights counts no 1,024.
+    """
+    if isinstance(side.expression, Operation) and "/" in side.expression.symbols:
+        return True
+    numbers = (number for number in numbers_in(side.expression) if number.rounded)
+    return any(number.value < BILLION or side.unit == "bytes" for number in numbers)
 
 
 def _has_billions(side: Expression) -> bool:

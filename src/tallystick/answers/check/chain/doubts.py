@@ -190,12 +190,13 @@ class Doubts:
         row = statement.clause.lstrip().startswith("|")
         if isinstance(left.expression, Name):
             return "" if left.expression.name in self.constants else TOO_FAR  # "n_layer = 24" of a model with 12
-        if _by_power(low, high):
-            return ""
-        number = right.expression
+        given, number = left.expression, right.expression
         if isinstance(number, Operation) and number.symbols[0] in ASIDES:
             number = number.parts[0]  # "124.4M (1億2400万)"
-        if isinstance(number, Number) and is_typed_for(number, one, least=1):
+        typed = isinstance(number, Number) and is_typed_for(number, one, least=1)
+        if isinstance(given, Number) and not given.rounded:  # "904,626,880 = 47,308,800 + 16 × 9,832,320 + 960"
+            typed = typed or is_typed_for(given, other, least=LEAST_EXACT)
+        if typed or _by_power(low, high):
             return ""
         names = {name for side in (left, right) for name in names_in(side.expression)}
         known = self.quantities is not None and self.constants and bool(self.quantities.of(one))

@@ -30,7 +30,7 @@ def is_cut(one: Side, other: Side, first: Value, second: Value) -> bool:
     apart = abs(first.exact - second.exact)
     near = apart <= LITTLE * abs(first.exact)
     about = loose and computes(right, asides=True)
-    if near and (about or first.meets(_to_zeros(right) or second)):
+    if (near and (about or first.meets(_to_zeros(right) or second))) or _adds_cut(right, first.exact - second.exact):
         return True  # "7,087,872 ≈ 12 × 768²", "12 × 4096² ≈ 12 × 16.7M": only near, as the sign says
     if apart < 1 < first.exact and second.exact.denominator == 1 and first.exact.denominator > 1:
         return True  # "4.2 × 1024³ = 4,509,715,660" has its decimals cut
@@ -79,3 +79,11 @@ def continues(left: Expression, right: Expression) -> bool:
     if not (isinstance(left, Operation) and isinstance(right, Operation) and set(left.symbols) <= {"+", "-"}):
         return False
     return 1 < len(right.parts) < len(left.parts) and left.parts[: len(right.parts)] == right.parts
+
+
+def _adds_cut(side: Expression, more: Fraction) -> bool:
+    """Return whether cut addends explain what a sum lacks: "1,449B + 676.45B + 131B"."""
+    if not (isinstance(side, Operation) and set(side.symbols) == {"+"}):
+        return False
+    units = [part.unit for part in side.parts if isinstance(part, Number) and part.rounded]
+    return len(units) == len(side.parts) and 0 <= more < sum(units)

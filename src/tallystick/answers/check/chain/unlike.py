@@ -65,7 +65,7 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         _listed(one, other, *values)
         or _small(one, other, *values)
         or _converted(left, right, *values)
-        or binary(one, right, *values)
+        or binary(left, right, *values)
     )
     if why:
         return why
