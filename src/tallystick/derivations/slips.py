@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Number
 
+MOST_OFF = 100  # a digit that changes a number by less than 1/100 is off by rounding
 LEAST_TYPED = 3  # digits of a rounded number that is another one with a digit mistyped
 
 
@@ -29,6 +30,12 @@ def is_typed_for(number: Number, meant: Fraction, *, least: int = LEAST_TYPED) -
     """Return whether a number of `least` digits, as rounded, is another but for a slip."""
     written, right = (str(in_units(value, number.unit)) for value in (number.value, meant))
     return len(written) >= least and is_one_slip(written, right)
+
+
+def misrounds(number: Number, meant: Fraction) -> bool:
+    """Return whether a rounded number is another one but for a digit: 115.3M of 135,266,304."""
+    away = abs(number.value - meant) * MOST_OFF > meant
+    return number.rounded and away and is_typed_for(number, meant)
 
 
 def in_units(value: Fraction, unit: Fraction) -> int:

@@ -14,13 +14,12 @@ from tallystick.derivations.phrases import ABOUT, PLUS, computes, is_count, is_s
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
 from tallystick.derivations.respelled import up_to_product
 from tallystick.derivations.shapes import meant_by, product_before, product_of, shape_before
-from tallystick.derivations.slips import is_typed_for
+from tallystick.derivations.slips import misrounds
 from tallystick.derivations.statements import BOUND, TOTAL, Row, Side, Statement
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
-MOST_OFF = 100  # a digit that changes a number by less than 1/100 is off by rounding
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
@@ -163,8 +162,7 @@ class Values(Chains):
         cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
         wholes = [self._whole(cell) for cell in cells]
         numbered = [side for side in wholes if isinstance(side, Number)]
-        if len(numbered) > 1:
-            self._keep(line, cells, wholes)
+        self._keep(line, cells, wholes)
         for place, cell in enumerate(cells):
             if wholes[place] is None:
                 wholes[place] = next((how for number in numbered if (how := product_of(cell, number))), None)
@@ -204,11 +202,16 @@ class Values(Chains):
             self.statements[before:] = [second._replace(sides=(*first.sides[:-1], *second.sides))]
 
     def _keep(self, line: Line, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
-        """Keep the numbers of a row, for the columns of its table."""
-        numbers = (
+        """Keep the numbers of a row, and the results of its equations, for the table's columns."""
+        behind = [RELATION.split(cell)[-1].strip() or cell for cell in cells]
+        pairs = zip(cells, behind, wholes, strict=True)
+        sides = [whole if result == cell else self._whole(result) for cell, result, whole in pairs]
+        numbers = [
             Side(side, loose=cell[0] in "≈~") if isinstance(side, Number) and not cell.endswith("%") else None
-            for cell, side in zip(cells, wholes, strict=True)
-        )
+            for cell, side in zip(cells, sides, strict=True)
+        ]
+        if sum(number is not None for number in numbers) < 2:
+            return
         plain = as_shown(line)
         self.rows.append(Row(line.first, line.text[:MOST_SHOWN], plain, tuple(numbers)))
 
@@ -384,9 +387,7 @@ def alone_in(pieces: Sequence[Token]) -> Number | None:
 def _mistyped_again(pieces: Sequence[Token], number: Number) -> Number | None:
     """Return a number that rounds another, but for a digit: "2,127,057,600 (3.13B)", or None."""
     again = next((piece.number for piece in pieces[1:] if piece.number is not None), None)
-    if again is None or not again.rounded or abs(again.value - number.value) * MOST_OFF <= number.value:
-        return None
-    return again if is_typed_for(again, number.value) else None
+    return again if again is not None and misrounds(again, number.value) else None
 
 
 def _several(product: Side, times: int, number: Number) -> Side:

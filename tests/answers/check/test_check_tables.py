@@ -63,3 +63,17 @@ def test_rounded_numbers_have_the_ratio_of_the_most_precise():
         [["Q5", "5.5", "3.4 MB"], ["Q8", 8, "4.92 MB"], ["BF16", 16, "9.830400 MB"], ["F32", 32, "19.6608 MB"]], "xyz"
     )
     assert all(correct for _, correct, _ in judged(text))
+
+
+def test_a_columns_number_may_be_the_result_of_an_equation():
+    """And a row without numbers may stand between the others."""
+    rows = [
+        ["embedding", "32000 × 4096 = 131M", "262 MB"],
+        ["attention", "4 × 4096² = 67M", "134 MB"],
+        ["dropout", "none", "-"],
+        ["MLP", "3 × 4096 × 11008 = 135M", "270 MB"],
+        ["query", "4096² = 16.8M", "33.6 MB"],
+        ["gate", "4096 × 11008 = 45.1M", "30.2 MB"],
+    ]
+    wrong = [e for e in judged(table(rows, ("part", "parameters", "bf16"))) if not e[1]]
+    assert wrong == [(8, False, pytest.approx(90_200_000))]

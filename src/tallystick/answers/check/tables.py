@@ -16,6 +16,7 @@ from tallystick.derivations.statements import Row
 
 LEAST_ROWS = 3  # that have the product, and are unlike each other
 LEAST_VARIED = Fraction(5, 4)  # the largest of them by the smallest
+MOST_BETWEEN = 3  # lines from one to the next; a head and its rule take more
 MOST_WRONG = 1  # rows with a slip
 MOST_COLUMNS = 8  # of a table
 
@@ -56,10 +57,10 @@ def judge_tables(judge: Judge) -> None:
 
 
 def _tables(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Yield the rows of each table, which stand on lines that follow each other."""
+    """Yield the rows of each table; a row between them may have fewer numbers."""
     table: list[Row] = []
     for row in rows:
-        if table and row.line != table[-1].line + 1:
+        if table and row.line - table[-1].line > MOST_BETWEEN:
             yield table
             table = []
         table.append(row)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.derivations.arithmetic import Expression, Number, Operation, Value
-from tallystick.derivations.slips import LEAST_TYPED, in_units, is_one_slip, is_typed_for
+from tallystick.derivations.slips import LEAST_TYPED, in_units, is_one_slip, misrounds
 
 MOST_SPREAD = 10  # of a sum of whole numbers behind ≈
 LEAST_SHORT = 3  # the same of a number that counts parameters, next to a product
@@ -25,10 +25,9 @@ def mistyped_aside(side: Expression) -> tuple[Number, Number] | None:
     if not (isinstance(side, Operation) and side.symbols == ("(",)):
         return None
     number, aside = side.parts
-    if not (isinstance(number, Number) and isinstance(aside, Number) and aside.rounded):
+    if not (isinstance(number, Number) and isinstance(aside, Number)):
         return None
-    away = abs(aside.value - number.value) > LEAST_SWAPPED * number.value
-    return (number, aside) if away and is_typed_for(aside, number.value) else None
+    return (number, aside) if misrounds(aside, number.value) else None
 
 
 def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LEAST_OFF) -> bool:
