@@ -58,7 +58,6 @@ SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in bi
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
-NEAR_FACTOR = 20  # 33,554,432 is within a twentieth of "32MB", which goes on as a factor
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
 
 FRACTIONS = tuple(1 / shift for shift in SHIFTS[:3])  # of a second: ms, µs, ns
@@ -271,8 +270,7 @@ class Readings:
         factor = first_factor(right)
         if factor is not right:  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
             meant = alone(factor, loose=loose) or self.value(factor, asides)
-            rough = isinstance(factor, Number) and factor.rounded
-            if first.meets(meant) or (rough and abs(first.exact - meant.exact) * NEAR_FACTOR <= first.exact):
+            if first.meets(meant) or is_cut(one, other._replace(expression=factor), first, meant):
                 return True
         return self._agree_by_addends(one, other, (first, second), asides)
 
