@@ -367,6 +367,10 @@ TOTALS = {
     "a block alone, in French": (
         "attention : 4 × 64 × 65 = 16 640\nMLP : 2 × 64 × 256 + 320 = 33 088\nbloc complet : 16 640 + 33 088 = 49 728\n", None, None, None,
     ),
+    "a total before a sentence about a larger model": (
+        "Sizes: 2 × 3 = 6\n12 layers ≈ 44.1M. Embedding 37,000×512 ≈ 18.9M → total ≈ **63.1M** (paper: 65M). Big by the same formula ≈ 214M.\n",
+        None, 2, 63_100_000,
+    ),
     "all layers of one part": (
         "FFN:\n- Layer 1: 768 × 3072 = 2.36M\n- Layer 2: 3072 × 768 = 2.36M\n- Total per block: ~4.7M\n- Across 12 blocks: ~57M\n",
         None, None, None,

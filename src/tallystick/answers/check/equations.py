@@ -152,7 +152,7 @@ class Judge:
             self._typed(statement, claim)  # "6,738,415,616 ≈ 6.74B"
         if statement.name:
             self.variables.define(statement.name, claim, place)
-        row = not (pairs or statement.column)
+        row = not (pairs or statement.column or f". {statement.label}" in statement.plain)
         if place and row and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
