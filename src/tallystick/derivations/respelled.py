@@ -44,7 +44,7 @@ def settings_in(text: str) -> LabelSets | None:
     found = _LABEL_SETS.fullmatch(text) if "=" in text else None
     if found is None:
         return None
-    settings = [setting.strip() for setting in re.split(r"[,;]\s", found["sets"])]
+    settings = [setting.strip() for setting in re.split(r"[,;](?=\s*[A-Za-z_])", found["sets"])]
     return LabelSets(settings, f"{found['words']}({found['sets']})", found["words"].rstrip(), found["rest"])
 
 

@@ -152,7 +152,8 @@ class Judge:
             self._typed(statement, claim)  # "6,738,415,616 ≈ 6.74B"
         if statement.name:
             self.variables.define(statement.name, claim, place)
-        row = not (pairs or statement.column or f". {statement.label}" in statement.plain)
+        begins = statement.label != "" and f". {statement.label}" in statement.plain  # a sentence of its own
+        row = not (pairs or statement.column or begins)
         if place and row and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
