@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import product
 from operator import add, mul, sub, truediv
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from tallystick.core.budget import Budget, current
 from tallystick.errors import BadInput
@@ -163,6 +163,11 @@ class _Evaluation(NamedTuple):
                 continue
             total = _apply(symbol, total, self.value(part))
         return total
+
+
+def is_sum(side: Expression) -> TypeGuard[Operation]:
+    """Return whether an expression is a sum and takes nothing away."""
+    return isinstance(side, Operation) and set(side.symbols) == {"+"}
 
 
 def alone(expression: Expression, *, loose: bool) -> Value | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, is_sum
 from tallystick.derivations.lines import Line
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import (
@@ -245,7 +245,7 @@ def _ends_sum(segment: Sequence[Token], side: Expression, end: int) -> bool:
     Example: "= 6.97B + 1.24B in embeddings = 8.21B".
     """
     words = segment[end:]
-    sums = isinstance(side, Operation) and set(side.symbols) == {"+"} and len(words) <= MOST_NAMED
+    sums = is_sum(side) and len(words) <= MOST_NAMED
     return not words or (sums and all(one.kind == "word" and len(one.text) > 1 for one in words))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tallystick.core.budget import current
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
+from tallystick.derivations.arithmetic import Expression, Name, Number, is_sum
 from tallystick.derivations.lines import Line
 from tallystick.derivations.markup import readable
 from tallystick.derivations.outline import Outline
@@ -126,8 +126,6 @@ def as_shown(line: Line) -> str:
 
 def _is_sum(side: Expression) -> bool:
     """Return whether a side without any words is a sum, or may be the sum of the lines above it."""
-    if isinstance(side, Operation):
-        return set(side.symbols) == {"+"} and all(
-            isinstance(one, Number) and one.value >= LEAST_SUM for one in side.parts
-        )
+    if is_sum(side):
+        return all(isinstance(one, Number) and one.value >= LEAST_SUM for one in side.parts)
     return isinstance(side, Number) and side.unit == 1 and not side.rounded and side.value >= LEAST_SUM

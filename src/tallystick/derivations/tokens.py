@@ -286,7 +286,7 @@ def _are_bytes(suffix: re.Match[str], number: Number, before: str, behind: str) 
     if suffix["scale"] == "B" and number.value <= MOST_WIDE:
         several = before.count("*") >= LEAST_FACTORS and not _LETTERED.search(before)
         wide = (several or _TIMES_LETTERED.search(before)) and _WIDE_BYTES.match(behind)
-        return bool(wide) or bool(_ALL_BYTES.match(behind) or _ADDED_BYTES.match(behind))
+        return bool(wide or _ALL_BYTES.match(behind) or _ADDED_BYTES.match(behind))
     if suffix["spaced"] != "B":
         return False
     if number.value <= MOST_WIDE and not number.is_decimal and _ALL_BYTES.match(behind.lstrip()):

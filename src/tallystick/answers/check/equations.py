@@ -212,13 +212,11 @@ class Judge:
         """Judge a number by the lines before it: their sum, or one of them times a count."""
         times = times_before(statement) or layers_of(statement.label)
         place = self.multiples.of(times, statement, claim) if times and judged else None
+        exact = True
         if judged and not times and (counted := self.multiples.counted(statement, claim)):
-            times, place = counted  # "Block 6 つ: 7,087,104"
+            times, place, exact = counted  # "Block 6 つ: 7,087,104"
         if times and place is not None:
-            self._implied_product(times, place, statement, claim)
-            return
-        if judged and not times and (layers := self.multiples.layers(statement, claim)):
-            self._implied_product(*layers, statement, claim, adds=False)
+            self._implied_product(times, place, statement, claim, adds=exact)
             return
         if times and judged and not names_sum(statement.label):
             return

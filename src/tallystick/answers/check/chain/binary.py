@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tallystick.answers.check.chain.sides import numbers_in
-from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone, exactly
+from tallystick.answers.check.chain.sides import numbers_in, paired_parts
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone, exactly, is_sum
 from tallystick.derivations.statements import Side
 
 BINARY_LETTER = "is right if it counts 1,024 as 1,000"
@@ -86,7 +86,7 @@ def _counts_binary(side: Expression, meant: Fraction) -> bool:
 
     It may be a sum of such numbers: "250M + 7.25B".
     """
-    numbers = side.parts if isinstance(side, Operation) and set(side.symbols) == {"+"} else (side,)
+    numbers = side.parts if is_sum(side) else (side,)
     lettered = [number for number in numbers if isinstance(number, Number) and number.rounded]
     if len(lettered) < len(numbers):
         return False
@@ -98,10 +98,10 @@ def _counts_binary(side: Expression, meant: Fraction) -> bool:
 
 def _restates(left: Expression, right: Expression) -> bool:
     """Return whether a product writes another's letters out: "2 × 128K = 2 × 131,072"."""
-    if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
-        return False
-    pairs = [(one, other) for one, other in zip(left.parts, right.parts, strict=True) if one != other]
-    return all(isinstance(other, Number) and _counts_binary(one, other.value) for one, other in pairs)
+    pairs = paired_parts(left, right)
+    changed = [(one, other) for one, other in pairs if one != other]
+    written = all(isinstance(other, Number) and _counts_binary(one, other.value) for one, other in changed)
+    return bool(pairs) and written
 
 
 def powers_of_letter(number: Number) -> Sequence[Fraction]:

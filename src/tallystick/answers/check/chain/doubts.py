@@ -12,13 +12,20 @@ from tallystick.answers.check.chain.forms import is_sum_of_decimals
 from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip
 from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE, has_names, names_in, numbers_in, symbolic
+from tallystick.answers.check.chain.sides import (
+    LEAST_REFERENCE,
+    has_names,
+    names_in,
+    numbers_in,
+    paired_parts,
+    symbolic,
+)
 from tallystick.answers.check.chain.unlike import TEN, TWO_NUMBERS, unlike
 from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.chain.wording import wording
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly
+from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly, is_sum
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Side, Statement
 
@@ -279,8 +286,7 @@ class Doubts:
 
         Example: "4 neurons, each with 3 weights + 1 bias = 16".
         """
-        sums = isinstance(left.expression, Operation) and set(left.expression.symbols) == {"+"}
-        if not sums or not _EACH.search(statement.plain):
+        if not is_sum(left.expression) or not _EACH.search(statement.plain):
             return False
         one, other = self.readings.exact(left, right, asides)
         return other > (1 + LITTLE) * one
@@ -358,9 +364,7 @@ def _substitutes(left: Expression, right: Expression) -> dict[str, Fraction]:
 
     The result is empty if they differ in anything else.
     """
-    if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
-        return {}
-    pairs = [pair for pair in zip(left.parts, right.parts, strict=True) if pair[0] != pair[1]]
+    pairs = [pair for pair in paired_parts(left, right) if pair[0] != pair[1]]
     given = {one.name: other.value for one, other in pairs if isinstance(one, Name) and isinstance(other, Number)}
     return given if len(given) == len(pairs) else {}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tallystick.answers.check.chain.binary import BILLION, MEASURED
-from tallystick.answers.check.chain.sides import PERCENT, numbers_in
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
+from tallystick.answers.check.chain.sides import PERCENT, numbers_in, paired_parts
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, is_sum
 from tallystick.derivations.statements import Side
 
 
@@ -18,7 +18,7 @@ def with_bias(matrix: Expression) -> Iterator[Expression]:
 
 def without_first(left: Expression) -> Expression | None:
     """Return a sum without a number that it goes on from, or None."""
-    if not (isinstance(left, Operation) and set(left.symbols) == {"+"} and len(left.parts) > 2):
+    if not (is_sum(left) and len(left.parts) > 2):
         return None
     return left._replace(symbols=left.symbols[1:], parts=left.parts[1:]) if isinstance(left.parts[0], Number) else None
 
@@ -49,10 +49,9 @@ def are_results(left: Expression, right: Expression) -> bool:
 
     Example: "96 × 12 × 12288² + 50000 × 12288 ≈ 173.9B + 0.6B".
     """
-    if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
-        return False
-    computed = set(left.symbols) == {"+"} and all(isinstance(part, Operation) for part in left.parts)
-    return computed and all(isinstance(part, Number) and part.rounded for part in right.parts)
+    pairs = paired_parts(left, right) if is_sum(left) else []
+    computed = all(isinstance(part, Operation) for part, _ in pairs)
+    return bool(pairs) and computed and all(isinstance(part, Number) and part.rounded for _, part in pairs)
 
 
 def below(side: Expression) -> Expression:
@@ -87,7 +86,7 @@ def is_sum_of_decimals(side: Expression) -> bool:
     """
     if isinstance(side, Operation) and side.symbols == ("*",) and isinstance(side.parts[0], Number):
         return is_sum_of_decimals(side.parts[1])
-    if not (isinstance(side, Operation) and set(side.symbols) == {"+"}):
+    if not is_sum(side):
         return False
     numbers = [part for part in side.parts if isinstance(part, Number) and not part.rounded]
     return len(numbers) == len(side.parts) and any(part.is_decimal for part in numbers)

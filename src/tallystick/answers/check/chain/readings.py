@@ -29,6 +29,7 @@ from tallystick.answers.check.chain.sides import (
     first_factor,
     has_aside,
     last_addend,
+    paired_parts,
     symbolic,
 )
 from tallystick.answers.check.claims import Claim
@@ -40,6 +41,7 @@ from tallystick.derivations.arithmetic import (
     Value,
     alone,
     evaluate,
+    is_sum,
     scaled,
     ungrouped,
 )
@@ -135,8 +137,7 @@ class Readings:
         """Return whether a chain is right but for one digit of its last number."""
         *before, left, right = sides
         number = right.expression
-        summed = isinstance(left.expression, Operation) and set(left.expression.symbols) == {"+"}
-        least = LEAST_SUM_SLIP if summed else LEAST_SLIP
+        least = LEAST_SUM_SLIP if is_sum(left.expression) else LEAST_SLIP
         if not isinstance(number, Number) or number.value < least * number.unit or self.wrong([*before, left]):
             return False
         return is_typed_for(number, self.value(left.expression, asides=False).exact)
@@ -296,11 +297,8 @@ class Readings:
 
     def _agree_by_parts(self, one: Side, other: Side, asides: bool) -> bool:
         """Return whether two sums or products have equal parts, perhaps cut: 768 × 256 = 196K."""
-        left, right = one.expression, other.expression
-        if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
-            return False
-        parts = zip(left.parts, right.parts, strict=True)
-        return all(self._is_part(Side(mine), Side(its, other.loose), asides) for mine, its in parts)
+        parts = paired_parts(one.expression, other.expression)
+        return bool(parts) and all(self._is_part(Side(mine), Side(its, other.loose), asides) for mine, its in parts)
 
     def _is_part(self, one: Side, other: Side, asides: bool) -> bool:
         """Return whether a part is another, and no "c × d" that goes on from it."""
@@ -326,12 +324,10 @@ class Readings:
 
         Example: "(2 × 3 + 3) + (3 × 2 + 2) = 17 + 8".
         """
-        if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
-            return False
-        pairs = list(zip(left.parts, right.parts, strict=True))
+        pairs = paired_parts(left, right) if is_sum(left) else []
         equal = [self.value(one, asides).exact == self.value(other, asides).exact for one, other in pairs]
-        computed = all(isinstance(one, Operation) for one in left.parts[1:])
-        return set(left.symbols) == {"+"} and equal.count(False) == 1 and (len(pairs) > 2 or (computed and equal[1]))
+        computed = all(isinstance(one, Operation) for one, _ in pairs[1:])
+        return equal.count(False) == 1 and (len(pairs) > 2 or (computed and equal[1]))
 
 
 def _in_units(sides: Sides) -> list[Sides]:

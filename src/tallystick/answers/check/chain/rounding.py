@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from tallystick.answers.check.chain.binary import MEASURED
 from tallystick.answers.check.chain.sides import computes
-from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone, is_sum
 from tallystick.derivations.statements import Side
 
 SCALED = (10**6, 10**9, 10**3, 10**12)  # units that numbers may omit, millions first
@@ -83,7 +83,7 @@ def continues(left: Expression, right: Expression) -> bool:
 
 def _adds_cut(side: Expression, more: Fraction) -> bool:
     """Return whether cut addends explain what a sum lacks: "1,449B + 676.45B + 131B"."""
-    if not (isinstance(side, Operation) and set(side.symbols) == {"+"}):
+    if not is_sum(side):
         return False
     units = [part.unit for part in side.parts if isinstance(part, Number) and part.rounded]
     return len(units) == len(side.parts) and 0 <= more < sum(units)

@@ -42,6 +42,13 @@ def has_names(expression: Expression) -> bool:
     return expression.__class__ is Name
 
 
+def paired_parts(left: Expression, right: Expression) -> list[tuple[Expression, Expression]]:
+    """Return the parts of two sums or products of one shape, in pairs, or []."""
+    if not (isinstance(left, Operation) and isinstance(right, Operation) and left.symbols == right.symbols):
+        return []
+    return list(zip(left.parts, right.parts, strict=True))
+
+
 def first_addend(side: Expression) -> Expression:
     """Return the first addend of a sum, or the side itself, such as "-0.4883"."""
     if not (isinstance(side, Operation) and side.symbols[0] in ("+", "-")):

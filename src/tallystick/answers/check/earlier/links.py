@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tallystick.answers.check.chain.readings import Readings
 from tallystick.answers.check.chain.rounding import is_cut
-from tallystick.answers.check.chain.sides import first_addend, first_factor
+from tallystick.answers.check.chain.sides import first_addend, first_factor, paired_parts
 from tallystick.answers.check.claims import LEAST_COUNT, is_whole
 from tallystick.answers.check.earlier.references import References
 from tallystick.derivations.arithmetic import Expression, Number, Operation, alone, evaluate, exactly
@@ -91,7 +91,5 @@ def _has_rounded(side: Expression) -> bool:
 
 def _parts(left: Side, right: Side) -> list[tuple[Side, Side]]:
     """Return the parts of two sums or products of one shape, in pairs, or []."""
-    one, other = left.expression, right.expression
-    if not (isinstance(one, Operation) and isinstance(other, Operation) and one.symbols == other.symbols):
-        return []
-    return [(Side(mine), Side(its, right.loose)) for mine, its in zip(one.parts, other.parts, strict=True)]
+    pairs = paired_parts(left.expression, right.expression)
+    return [(Side(mine), Side(its, right.loose)) for mine, its in pairs]

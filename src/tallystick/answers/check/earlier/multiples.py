@@ -52,38 +52,29 @@ class Multiples:
             return None  # "12 layers" may include parts that the line above omits
         return place
 
-    def counted(self, statement: Statement, claim: Claim) -> tuple[int, int] | None:
-        """Return a count in the label, and the line above of which it is exactly the multiple."""
-        fits = (
-            (count, place)
-            for count in self._counts(statement, claim)
-            for place in self.so_far.free()[:MOST_ROWS]
-            if self.so_far.at(place).stated * count == claim.stated
-        )
+    def counted(self, statement: Statement, claim: Claim) -> tuple[int, int, bool] | None:
+        """Return a count in the label, a line above that the number multiplies, and if exactly.
+
+        Else it counts layers of one that is above, and rounds them, or does but for a digit:
+        "6 layers: 19.9M" of 3.15M each.
+        """
+        if claim.expression is not None or claim.stated < LEAST_PRODUCT:
+            return None
+        counts = [count for count in map(int, _COUNTS.findall(statement.label)) if 1 < count <= MOST_TIMES]
+        above = self.so_far.free()[:MOST_ROWS] if counts else ()
+        for count in counts:
+            for place in above:
+                if self.so_far.at(place).stated * count == claim.stated:
+                    return count, place, True
+        layers = above if "block" in tags_of(statement.label) else ()
+        one = [place for place in layers if "one" in tags_of(self.derivation.statements[place].label)][:1]
+        fits = ((count, place, False) for place in one for count in counts if self._is_layers(place, count, claim))
         return next(fits, None)
 
-    def layers(self, statement: Statement, claim: Claim) -> tuple[int, int] | None:
-        """Return a count of layers in the label, and the line of one layer that it multiplies.
-
-        The number rounds the product, or does but for a digit: "6 layers: 19.9M" of 3.15M each.
-        """
-        if "block" not in tags_of(statement.label) or not (counts := self._counts(statement, claim)):
-            return None
-        above = self.so_far.free()[:MOST_ROWS]
-        one = next((place for place in above if "one" in tags_of(self.derivation.statements[place].label)), None)
-        if one is None:
-            return None
-        for count in counts:
-            product = self.so_far.at(one).written.times(exactly(count))
-            if product.meets(claim.written) or is_mistyped(claim, exactly(product.exact), judged=True):
-                return count, one
-        return None
-
-    def _counts(self, statement: Statement, claim: Claim) -> list[int]:
-        """Return the counts in the label of a number without a formula."""
-        if claim.expression is not None or claim.stated < LEAST_PRODUCT:
-            return []
-        return [count for count in map(int, _COUNTS.findall(statement.label)) if 1 < count <= MOST_TIMES]
+    def _is_layers(self, place: int, times: int, claim: Claim) -> bool:
+        """Return whether a claim rounds `times` the number of a line, or does but for a digit."""
+        layers = self.so_far.at(place).written.times(exactly(times))
+        return layers.meets(claim.written) or is_mistyped(claim, exactly(layers.exact), judged=True)
 
     def _is_times(self, place: int, times: int, claim: Claim) -> bool:
         """Return whether a claim is about `times` the number of an earlier line."""

@@ -216,7 +216,6 @@ def _placed(found: list[Quantity], labels: Sequence[str], matched: Collection[Qu
 
     A norm that no label places is the final one behind all layers.
     """
-    labels = [label for label in labels if label]
     about = frozenset().union(*map(tags_of, labels))
     if "norm" not in about or any(map(tensor_in, labels)):
         return found

@@ -70,7 +70,6 @@ def is_named(quantity: Quantity, labels: Sequence[str], about: frozenset[str]) -
     matrix = _matrices(quantity.tags)
     if len(matrix) == 1 and not quantity.one_layer and not _matrices(about) and "all" not in about:
         return False
-    labels = [label for label in labels if label]
     return "bias" not in quantity.tags or any(tensor_in(label) or "bias" in tags_of(label) for label in labels)
 
 
