@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, is_sum
 from tallystick.derivations.phrases import JOINS, MOST_WORDS, is_count, is_unit, is_variable
 from tallystick.derivations.tokens import MOST_NESTED, Token, too_deep
 
@@ -122,9 +122,10 @@ class _Reader:
             if mark in self.unclosed:
                 return None
             self.position += 1
+            named = self._skip_first_label(mark)
             inner = self._nested(self.sum)
             close = self._next()
-            if inner is None or close is None or close.kind != "close":
+            if inner is None or close is None or close.kind != "close" or (named and not is_sum(inner)):
                 self.position = mark
                 self.unclosed.add(mark)
                 return None
@@ -220,6 +221,22 @@ class _Reader:
             self.position = end  # "+ position embeddings (wpe) 786,432", "+ (ffn) 160 × 640"
         elif (named and self._is(place, "number")) or (counted and place == first + 1 and self._is(place, "open")):
             self.position = place  # in "A(16 × 4096) + B(4096 × 16)" each letter is a label too
+
+    def _skip_first_label(self, opened: int) -> bool:
+        """Skip the words before the first addend in parentheses that are a factor.
+
+        Example: "2 × (gamma 128 + beta 128)". Return whether there are any.
+        """
+        if opened and self.pieces[opened - 1].text != "*":
+            return False  # "12 (layers 3 + 9)" may only comment
+        place = self.position
+        while (
+            place - self.position < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known
+        ):
+            place += 1
+        named = place > self.position and self._is(place, "number")
+        self.position = place if named else self.position
+        return named
 
     def _remark(self, place: int) -> int | None:
         """Return the end of a parenthesised remark that a number or a sum follows.

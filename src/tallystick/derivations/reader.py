@@ -19,6 +19,7 @@ from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, line
 from tallystick.derivations.phrases import computes, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below, as_shown
 from tallystick.derivations.respelled import LabelSets, as_equation, count_of_bytes, settings_in
+from tallystick.derivations.rows import Rows
 from tallystick.derivations.shown_sizes import shown_sizes
 from tallystick.derivations.statements import (
     BOUND,
@@ -32,7 +33,7 @@ from tallystick.derivations.statements import (
     names_sum,
 )
 from tallystick.derivations.tokens import Token, writes_dots
-from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, Values, alone_in, said_in
+from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, alone_in, said_in
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular
 
@@ -162,7 +163,7 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
 # -- statements -----------------------------------------------------------------------------------
 
 
-class _Reader(Values):
+class _Reader(Rows):
     """Reads each line: its equations, its table row, or the number that it states."""
 
     def read(self, line: Line) -> None:

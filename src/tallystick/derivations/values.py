@@ -1,4 +1,4 @@
-"""Read the number that a line or a table's row states, with the product that it is stated for."""
+"""Read the number that a line states, with the product that it is stated for."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, evaluate
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Undefined, evaluate
 from tallystick.derivations.chains import LETTER, Chains, numbers_end
-from tallystick.derivations.lines import RELATION, Line
-from tallystick.derivations.parser import prefix, suffix
+from tallystick.derivations.lines import Line
+from tallystick.derivations.parser import prefix
 from tallystick.derivations.phrases import ABOUT, PLUS, computes, is_count, is_sure, is_unit, unit_of
-from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
+from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.respelled import up_to_product
-from tallystick.derivations.shapes import meant_by, product_before, product_of, shape_before
+from tallystick.derivations.shapes import product_before, product_of, shape_before
 from tallystick.derivations.slips import misrounds
-from tallystick.derivations.statements import BOUND, TOTAL, Row, Side, Statement
+from tallystick.derivations.statements import BOUND, TOTAL, Side
 from tallystick.derivations.tokens import Token
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
-NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
@@ -28,23 +27,12 @@ _AROUND = re.compile(r"(?<=\d)\s+\*\s+(?=10\^)")  # blanks in "6.61  × 10^9" pa
 _CELLS = re.compile(r"\s{2,}")
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s+[^\W\d]+){0,2}\s*\)\s*$")
 _ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460 MB (128000 × 896 × 4 bytes)"
-_WORDED = re.compile(r"\((\d[^()]{0,200}[*×]\s?\d[^()]{0,80})\)\s*$")
-_REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
-_IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,]*)+)(?:,\s[^()\d]*)?\)\s*$")
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
-_COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
-_INNER = re.compile(r"[A-Za-z]\w*_\w+|W[A-Z]")  # "| Attention | W_Q | (4096, 4096) | 16.8M |"
-# The size of a model in a table's first column: "d_inner (expanded)", "num_layers"
-_SIZE = re.compile(
-    r"(?P<name>[dn](?:um)?(?:_\w+|[A-Z]\w*)|[a-z_]+(?:_(?:dim|size|len|length|heads|layers|experts|rank)|(?:Dim|Size|Length|Heads|Layers))"
-    r"|[A-Zd])(?=\s*(?:\(|$))"
-)
 _RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
 _CHANGE = re.compile(r"[-+]\s?\d[\d.,]*\s?%")
 _PLUS = PLUS | {"and", "und", "et", "ещё", "加", "加上"}
 _FOR = re.compile(r"^\s*(?:for|per|für|pour|para|für|для|of)\b", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_]{3}")
-_SUM_IN_LABEL = re.compile(r"\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*\+[^()+]*\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*$")
+WORD = re.compile(r"[^\W\d_]{3}")
 
 
 class Values(Chains):
@@ -154,139 +142,6 @@ class Values(Chains):
         )
         return Side(found[0], sure=numbers_end(pieces) <= found[1], unit=unit)
 
-    def _row(self, line: Line) -> None:
-        """Read a table row "| label | product | value |".
-
-        A cell that holds an equation is read like a line.
-        """
-        cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
-        wholes = [self._whole(cell) for cell in cells]
-        numbered = [side for side in wholes if isinstance(side, Number)]
-        self._keep(line, cells, wholes)
-        for place, cell in enumerate(cells):
-            if wholes[place] is None:
-                wholes[place] = next((how for number in numbered if (how := product_of(cell, number))), None)
-        if isinstance(wholes[0], Number) and _WORD.search(cells[0]) and any(wholes[1:]):
-            wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
-        label = next(
-            (cell for cell, side in zip(cells, wholes, strict=True) if side is None and LETTER.search(cell)), ""
-        )
-        place = cells.index(label) if label else 0
-        inner = cells[place + 1] if label and place + 1 < len(cells) else ""
-        before = len(self.statements)
-        for cell in cells:
-            if RELATION.search(cell.lstrip("≈~ ")):
-                self._equations(line, cell, "" if cell == label else label)
-        read = self.statements[before:]
-        if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
-            wholes[place] = self._in_label(label, read) or self._ends_label(label, numbered)
-        size = _SIZE.match(label)
-        if size is not None and numbered and numbered == [side for side in wholes if side is not None]:
-            if len(numbered) == 1:
-                self._add(line, label, [Side(numbered[0])], name=size["name"])  # "| d_model | 1280 |"
-        elif not (read or any(side is not None for side in wholes)):
-            self.head = tuple(cells)
-        elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
-            self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes)
-            self._join(before)
-
-    def _join(self, before: int) -> None:
-        """Join the two statements of a row if the second goes on from the first one's last side.
-
-        Example: "| wte | V × d = 50257 × 768 | 38,597,376 |".
-        """
-        if len(self.statements) != before + 2:
-            return
-        first, second = self.statements[before:]
-        if not first.name and first.sides[-1].expression == second.sides[0].expression:
-            self.statements[before:] = [second._replace(sides=(*first.sides[:-1], *second.sides))]
-
-    def _keep(self, line: Line, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
-        """Keep the numbers of a row, and the results of its equations, for the table's columns."""
-        behind = [RELATION.split(cell)[-1].strip() or cell for cell in cells]
-        pairs = zip(cells, behind, wholes, strict=True)
-        sides = [whole if result == cell else self._whole(result) for cell, result, whole in pairs]
-        numbers = [
-            Side(side, loose=cell[0] in "≈~") if isinstance(side, Number) and not cell.endswith("%") else None
-            for cell, side in zip(cells, sides, strict=True)
-        ]
-        if sum(number is not None for number in numbers) < 2:
-            return
-        plain = as_shown(line)
-        self.rows.append(Row(line.first, line.text[:MOST_SHOWN], plain, tuple(numbers)))
-
-    def _in_label(self, label: str, read: Sequence[Statement]) -> Expression | None:
-        """Return the product that a row's label states, or None.
-
-        Args:
-            label: the label of the row.
-            read: the equations in it: "V × d = 30522 × 768" states no number.
-        """
-        if read:
-            last = read[-1].sides[-1]
-            is_product = isinstance(last.expression, Operation) and last.expression.symbols[0] == "*"
-            return last.expression if last.sure and is_product else None
-        if several := _SUM_IN_LABEL.search(label):  # "| Positions (512 × 768) + segments (2 × 768) | 0.4M |"
-            return self._whole(f"{several[1]} + {several[2]}")
-        inside = _IN_LABEL.search(label)
-        return self._whole(inside[1]) if inside else None  # "| Words (30522 × 768) | 23.4M |"
-
-    def _ends_label(self, label: str, numbers: Sequence[Number]) -> Expression | None:
-        """Return the arithmetic at the end of a row's label if a number of the row is meant as it.
-
-        Examples: "| wte 50304 × 768 (tied) | 38,633,472 |", "| KV (8 heads × 128 dims) | 1,024 |".
-        """
-        inside = _WORDED.search(label)
-        found = suffix(self._tokens(inside[1] if inside else _REMARK.sub("", label)), self.known) if numbers else None
-        if found is None or not isinstance(found[0], Operation):
-            return None
-        try:
-            return next((found[0] for number in numbers if meant_by([found[0]], number, least=LEAST_SUM)), None)
-        except Undefined:  # it holds variables
-            return None
-
-    def _add_row(self, line: Line, label: str, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
-        """Add the statements of a row: its product and value, perhaps also all layers' product."""
-        products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
-        numbers = [
-            place for place, side in enumerate(wholes) if isinstance(side, Number) and not cells[place].endswith("%")
-        ]
-        if not numbers:
-            return
-        if products:
-            self.how = products[0]
-        elif self.how in numbers and len(numbers) > 1 and _are_near(wholes[self.how], wholes[numbers[-1]]):
-            # a product of one factor
-            products = [self.how]
-            numbers.remove(self.how)
-        sides = {
-            place: Side(side, loose=cells[place][0] in "≈~", unit=unit_of(self._tokens(cells[place])))
-            for place, side in enumerate(wholes)
-            if side is not None
-        }
-        behind = [place for place in numbers if products and place > products[0]]
-        value = behind[0] if behind else numbers[0] if products else numbers[-1]
-        row = [*products[:1], value]
-        if products and sides[products[0]].loose:  # "| ≈ 12d² | 7,087,872 |": the number goes first
-            row.reverse()
-        several = _counted(cells, [(place, sides[place]) for place in numbers])
-        if several and value == numbers[-1] and not products:
-            self._add(line, label, [several, sides[value]])
-            return
-        if len(numbers) > 1 and not products:
-            for before, place in enumerate(numbers):
-                head = self.head[place] if place < len(self.head) else ""
-                clause = f"{head} {cells[place]}"
-                self._add(line, label, [sides[place]], clause=clause, column=len(numbers) - before)
-            return
-        self._add(line, label, [sides[place] for place in row])
-        one, last = wholes[value], wholes[numbers[-1]]
-        # A smaller number behind it is a size, such as a rank.
-        larger = isinstance(one, Number) and isinstance(last, Number) and last.value > one.value
-        if numbers[-1] != value and (several or larger):
-            # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
-            self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])
-
     def _whole(self, cell: str) -> Expression | None:
         """Return the expression if a cell is nothing but arithmetic, else None."""
         if _RANGE.fullmatch(cell) or _CHANGE.match(cell):
@@ -300,32 +155,6 @@ class Values(Chains):
             return pieces[0].number  # "126,700,032 (~126.70M)"
         found = prefix(pieces, self.known)
         return found[0] if found and found[1] == len(pieces) else None
-
-
-def _are_near(one: Expression | None, other: Expression | None) -> bool:
-    if not (isinstance(one, Number) and isinstance(other, Number)):
-        return False
-    return abs(one.value - other.value) * NEAR_FACTOR <= other.value
-
-
-def _only_sizes(statement: Statement) -> bool:
-    """Return whether an equation of a remark only gives a size: "of hidden_size = 33"."""
-    sides = [side.expression for side in statement.sides]
-    return bool(statement.name) and all(isinstance(side, Name) or _is_size(side) for side in sides)
-
-
-def _counted(cells: Sequence[str], numbers: Sequence[tuple[int, Side]]) -> Side | None:
-    """Return the product of a row's number and its count: "| 16.4K | ×126 | 2.1M |"."""
-    counts = [(place, int(count[1])) for place, cell in enumerate(cells) if (count := _COUNT.fullmatch(cell))]
-    if len(counts) != 1 or counts[0][1] < 2:
-        return None
-    (place, times), *_ = counts
-    before, behind = ([side for where, side in numbers if (where < place) is first] for first in (True, False))
-    return Side(Operation(("*",), (before[-1].expression, Number(Fraction(times))))) if before and behind else None
-
-
-def _is_size(side: Expression) -> bool:
-    return isinstance(side, Number) and side.value < LEAST_SUM
 
 
 def _leading(pieces: Sequence[Token]) -> Number | None:
@@ -346,7 +175,7 @@ def _behind(text: str, pieces: Sequence[Token], number: Number) -> str:
     """Return the words behind a number: "85,054,464 for the 12 layers" is of the layers."""
     end = next(piece.end for piece in pieces if piece.number is number)
     words = _FOR.sub("", text[end:]).strip(" .,;:")
-    return words if _WORD.search(words) and _FOR.match(text[end:]) else ""
+    return words if WORD.search(words) and _FOR.match(text[end:]) else ""
 
 
 def said_in(pieces: Sequence[Token]) -> list[Number]:

@@ -202,11 +202,13 @@ class Readings:
         lacks = self.value(before.expression, asides=False).exact / number.value  # approximately the omitted unit
         units = _units(side)
         for unit in units:
-            other = _with(side, Number(number.value * unit, number.unit * unit, rounded=True))
+            if abs(lacks - unit) * NEAR_UNIT > unit:
+                continue
             mixed = unit in BINARY and unit not in powers_of_letter(number)  # MB of 1,000 × 1,024 bytes
             if mixed and not has_letter(before):
                 continue  # "= 8.4 GB" of 8,589,934,592 bytes
-            if abs(lacks - unit) * NEAR_UNIT <= unit and self._fits(before, other, cut=not mixed):
+            other = _with(side, Number(number.value * unit, number.unit * unit, rounded=True))
+            if self._fits(before, other, cut=not mixed):
                 return other
         return side
 

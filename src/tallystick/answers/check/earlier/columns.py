@@ -34,7 +34,9 @@ _MORE = re.compile(
     r"\b(?:incl\w*|with|plus|etc|others?|misc\w*|rest|active|trainable)\b|[+…]|\u7b49|\.\.\.", re.IGNORECASE
 )
 _MARKED = re.compile(r"[\s#/;│]*(?:[-*+•]|\d{1,2}[.)])\s")  # an item of a list
-TAKEN_TIMES = re.compile(r"\((?:[^()=]*\s)?[*×x]\s?\d{1,3}\)")  # "| 589,824 | Key projection (×12) |" is of one layer
+TAKEN_TIMES = re.compile(
+    r"\((?:[^()=]*[^\s\d]\s)?[*×x]\s?\d{1,3}\)"
+)  # "| 589,824 | Key projection (×12) |" is of one layer
 _SHARE = re.compile(r"(\d{1,3}(?:[.,]\d{1,3})?)\s?%")
 
 

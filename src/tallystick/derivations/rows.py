@@ -1,0 +1,201 @@
+"""Read the rows of a table: a label, a product and its number, each in a cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, is_sum
+from tallystick.derivations.chains import LETTER
+from tallystick.derivations.lines import RELATION, Line
+from tallystick.derivations.parser import prefix, suffix
+from tallystick.derivations.phrases import is_sure, unit_of
+from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
+from tallystick.derivations.shapes import meant_by, product_of
+from tallystick.derivations.statements import Row, Side, Statement
+from tallystick.derivations.values import WORD, Values
+
+NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
+_WORDED = re.compile(r"\((\d[^()]{0,200}[*×]\s?\d[^()]{0,80})\)\s*$")
+_REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
+_IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,]*)+)(?:,\s[^()\d]*)?\)\s*$")
+_COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
+_INNER = re.compile(r"[A-Za-z]\w*_\w+|W[A-Z]")  # "| Attention | W_Q | (4096, 4096) | 16.8M |"
+# The size of a model in a table's first column: "d_inner (expanded)", "num_layers"
+_SIZE = re.compile(
+    r"(?P<name>[dn](?:um)?(?:_\w+|[A-Z]\w*)|[a-z_]+(?:_(?:dim|size|len|length|heads|layers|experts|rank)|(?:Dim|Size|Length|Heads|Layers))"
+    r"|[A-Zd])(?=\s*(?:\(|$))"
+)
+_SUM_IN_LABEL = re.compile(r"\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*\+[^()+]*\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*$")
+
+
+class Rows(Values):
+    """Reads the rows of tables; a cell that holds an equation is read like a line."""
+
+    def _row(self, line: Line) -> None:
+        """Read a table row "| label | product | value |".
+
+        A cell that holds an equation is read like a line.
+        """
+        cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
+        wholes = [self._whole(cell) for cell in cells]
+        numbered = [side for side in wholes if isinstance(side, Number)]
+        self._keep(line, cells, wholes)
+        for place, cell in enumerate(cells):
+            if wholes[place] is None:
+                wholes[place] = next((how for number in numbered if (how := product_of(cell, number))), None)
+                wholes[place] = wholes[place] or (self._named_sum(cell) if place else None)
+        if isinstance(wholes[0], Number) and WORD.search(cells[0]) and any(wholes[1:]):
+            wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
+        label = next(
+            (cell for cell, side in zip(cells, wholes, strict=True) if side is None and LETTER.search(cell)), ""
+        )
+        place = cells.index(label) if label else 0
+        inner = cells[place + 1] if label and place + 1 < len(cells) else ""
+        before = len(self.statements)
+        for cell in cells:
+            if RELATION.search(cell.lstrip("≈~ ")):
+                self._equations(line, cell, "" if cell == label else label)
+        read = self.statements[before:]
+        if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
+            wholes[place] = self._in_label(label, read) or self._ends_label(label, numbered)
+        size = _SIZE.match(label)
+        if size is not None and numbered and numbered == [side for side in wholes if side is not None]:
+            if len(numbered) == 1:
+                self._add(line, label, [Side(numbered[0])], name=size["name"])  # "| d_model | 1280 |"
+        elif not (read or any(side is not None for side in wholes)):
+            self.head = tuple(cells)
+        elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
+            self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes)
+            self._join(before)
+
+    def _join(self, before: int) -> None:
+        """Join the two statements of a row if the second goes on from the first one's last side.
+
+        Example: "| wte | V × d = 50257 × 768 | 38,597,376 |".
+        """
+        if len(self.statements) != before + 2:
+            return
+        first, second = self.statements[before:]
+        if not first.name and first.sides[-1].expression == second.sides[0].expression:
+            self.statements[before:] = [second._replace(sides=(*first.sides[:-1], *second.sides))]
+
+    def _keep(self, line: Line, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
+        """Keep the numbers of a row, and the results of its equations, for the table's columns."""
+        behind = [RELATION.split(cell)[-1].strip() or cell for cell in cells]
+        pairs = zip(cells, behind, wholes, strict=True)
+        sides = [whole if result == cell else self._whole(result) for cell, result, whole in pairs]
+        numbers = [
+            Side(side, loose=cell[0] in "≈~") if isinstance(side, Number) and not cell.endswith("%") else None
+            for cell, side in zip(cells, sides, strict=True)
+        ]
+        if sum(number is not None for number in numbers) < 2:
+            return
+        plain = as_shown(line)
+        self.rows.append(Row(line.first, line.text[:MOST_SHOWN], plain, tuple(numbers)))
+
+    def _in_label(self, label: str, read: Sequence[Statement]) -> Expression | None:
+        """Return the product that a row's label states, or None.
+
+        Args:
+            label: the label of the row.
+            read: the equations in it: "V × d = 30522 × 768" states no number.
+        """
+        if read:
+            last = read[-1].sides[-1]
+            is_product = isinstance(last.expression, Operation) and last.expression.symbols[0] == "*"
+            return last.expression if last.sure and is_product else None
+        if several := _SUM_IN_LABEL.search(label):  # "| Positions (512 × 768) + segments (2 × 768) | 0.4M |"
+            return self._whole(f"{several[1]} + {several[2]}")
+        inside = _IN_LABEL.search(label)
+        return self._whole(inside[1]) if inside else None  # "| Words (30522 × 768) | 23.4M |"
+
+    def _ends_label(self, label: str, numbers: Sequence[Number]) -> Expression | None:
+        """Return the arithmetic at the end of a row's label if a number of the row is meant as it.
+
+        Examples: "| wte 50304 × 768 (tied) | 38,633,472 |", "| KV (8 heads × 128 dims) | 1,024 |".
+        """
+        inside = _WORDED.search(label)
+        found = suffix(self._tokens(inside[1] if inside else _REMARK.sub("", label)), self.known) if numbers else None
+        if found is None or not isinstance(found[0], Operation):
+            return None
+        try:
+            return next((found[0] for number in numbers if meant_by([found[0]], number, least=LEAST_SUM)), None)
+        except Undefined:  # it holds variables
+            return None
+
+    def _add_row(self, line: Line, label: str, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
+        """Add the statements of a row: its product and value, perhaps also all layers' product."""
+        products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
+        numbers = [
+            place for place, side in enumerate(wholes) if isinstance(side, Number) and not cells[place].endswith("%")
+        ]
+        if not numbers:
+            return
+        if products:
+            self.how = products[0]
+        elif self.how in numbers and len(numbers) > 1 and _are_near(wholes[self.how], wholes[numbers[-1]]):
+            # a product of one factor
+            products = [self.how]
+            numbers.remove(self.how)
+        sides = {
+            place: Side(side, loose=cells[place][0] in "≈~", unit=unit_of(self._tokens(cells[place])))
+            for place, side in enumerate(wholes)
+            if side is not None
+        }
+        behind = [place for place in numbers if products and place > products[0]]
+        value = behind[0] if behind else numbers[0] if products else numbers[-1]
+        row = [*products[:1], value]
+        if products and sides[products[0]].loose:  # "| ≈ 12d² | 7,087,872 |": the number goes first
+            row.reverse()
+        several = _counted(cells, [(place, sides[place]) for place in numbers])
+        if several and value == numbers[-1] and not products:
+            self._add(line, label, [several, sides[value]])
+            return
+        if len(numbers) > 1 and not products:
+            for before, place in enumerate(numbers):
+                head = self.head[place] if place < len(self.head) else ""
+                clause = f"{head} {cells[place]}"
+                self._add(line, label, [sides[place]], clause=clause, column=len(numbers) - before)
+            return
+        self._add(line, label, [sides[place] for place in row])
+        one, last = wholes[value], wholes[numbers[-1]]
+        # A smaller number behind it is a size, such as a rank.
+        larger = isinstance(one, Number) and isinstance(last, Number) and last.value > one.value
+        if numbers[-1] != value and (several or larger):
+            # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
+            self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])
+
+    def _named_sum(self, cell: str) -> Expression | None:
+        """Return the sum in a cell whose addends follow their names: "gamma 128 + beta 128"."""
+        pieces = self._tokens(cell) if "+" in cell else []
+        start = next((place for place, piece in enumerate(pieces) if piece.kind != "word"), 0)
+        found = prefix(pieces[start:], self.known) if start and is_sure(pieces, 0, len(pieces), self.known) else None
+        return found[0] if found and is_sum(found[0]) and found[1] == len(pieces) - start else None
+
+
+def _are_near(one: Expression | None, other: Expression | None) -> bool:
+    if not (isinstance(one, Number) and isinstance(other, Number)):
+        return False
+    return abs(one.value - other.value) * NEAR_FACTOR <= other.value
+
+
+def _only_sizes(statement: Statement) -> bool:
+    """Return whether an equation of a remark only gives a size: "of hidden_size = 33"."""
+    sides = [side.expression for side in statement.sides]
+    return bool(statement.name) and all(isinstance(side, Name) or _is_size(side) for side in sides)
+
+
+def _counted(cells: Sequence[str], numbers: Sequence[tuple[int, Side]]) -> Side | None:
+    """Return the product of a row's number and its count: "| 16.4K | ×126 | 2.1M |"."""
+    counts = [(place, int(count[1])) for place, cell in enumerate(cells) if (count := _COUNT.fullmatch(cell))]
+    if len(counts) != 1 or counts[0][1] < 2:
+        return None
+    (place, times), *_ = counts
+    before, behind = ([side for where, side in numbers if (where < place) is first] for first in (True, False))
+    return Side(Operation(("*",), (before[-1].expression, Number(Fraction(times))))) if before and behind else None
+
+
+def _is_size(side: Expression) -> bool:
+    return isinstance(side, Number) and side.value < LEAST_SUM
