@@ -37,6 +37,7 @@ _SIGNS = ("+", "*", "×", r"\times", r"\cdot")
 _ARITHMETIC = re.compile(r"\s*\(*\d[\d\s().,+*/^-]*")
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
+_ROW = re.compile(r"(?=<tr\b)")
 _ENDS_IN_TOTAL = re.compile(r"\w[.;,)]?\s+total:\s*$", re.IGNORECASE)  # of a sentence that the next line completes
 _NUMBER = re.compile(r"\s*\d[\d,.' ]*\d")
 _PRODUCT = re.compile(r"\s*\d[\d,.]*(?:\s*\*\s*\d[\d,.]*)+\s*")  # "7168 × 256" alone on its line
@@ -56,9 +57,16 @@ class Line(NamedTuple):
 def lines_in(text: str) -> Iterator[Line]:
     """Yield each line of a text as plain characters; those of a string in code are split."""
     for number, written in enumerate(lines_of(text), 1):
-        for piece in _STRING_BREAK.split(written) if "\\n" in written and _QUOTE.search(written) else [written]:
+        for piece in _pieces(written):
             for part in plain(piece).split("\n") if len(written) <= MOST_LINE else [""]:
                 yield Line(number, number, written.strip(), part, margin_of(written))
+
+
+def _pieces(written: str) -> list[str]:
+    """Return the lines of a string in code, or the rows of a table in HTML, on one line."""
+    if "\\n" in written and _QUOTE.search(written):
+        return _STRING_BREAK.split(written)
+    return _ROW.split(written) if "<tr" in written else [written]
 
 
 def joined(lines: Iterable[Line]) -> Iterator[Line]:

@@ -83,6 +83,8 @@ _PRINTED = re.compile(
     r"\bprint\(\s*(?:f?[\"'][^\"'{}]{0,40}\{\s*)?([A-Za-z_]\w*)\s*(?:(?::[^{}\"']{0,20})?\}[^\"']{0,40}[\"'])?(?:,\s*[\"'][^\"']{0,40}[\"'])?\s*\)(?=\s*(?:#|//|=))"
 )
 
+_FORMAT = re.compile(r":[<>]?[\d,_]{0,4}\.\d{1,2}[fe%g]\}")  # of Python: f"{total / 1e6:.1f}M"
+
 # Commands whose argument is text or styled text; nested braces are removed from the inside out.
 _STYLE = re.compile(
     r"\\(?:text\w*|math(?:rm|bf|it|sf|tt|cal|normal)|operatorname\*?|boxed|emph|mbox|num|bm|boldsymbol)\s*\{([^{}]*)\}"
@@ -94,6 +96,8 @@ _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _WHOLE_POWER = re.compile(r"\^\s*\{\s*(\d+)\s*\}(?!\s*[\d.,]*\d)")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
+_AFTER_COMMA = re.compile(r"(?<=[-+*/=] )(\d{1,3}), (?=\d{3}\s*[-+*/=])")  # "+ 5, 120 + 163,840,000"
+_STOP = re.compile(r"(?<=\d)\.(?=\s+\+\s+\d)")  # "= 1 966 233 600.    + 998 400"
 _POINT = re.compile(r"(?<=\d)\{\.\}(?=\d)")  # 36{.}864
 _BLANK = re.compile(r"(?<=[\d$}])~(?=[A-Za-z\\])")  # "14~GB", "$56$~MB"
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
@@ -157,6 +161,7 @@ _LABELLED = re.compile(r"\(\s*[A-Z][\w/]{0,7}:?\s+(?=\d[\d,]*\s?[*×·x]\s?\d[^(
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 _ASKED = re.compile(r"[=≈]\s*[?\uff1f]")  # "23 + 4 × 6 = ?"
 _TICKED = re.compile(r"(?<=[\dKMB])\s*[✓✔✅☑]\s*[^\W\d][^|]{0,80}(?=\|)")  # "| ≈ 294.9 B ✓ matches the official 295B |"
+_BORDER = re.compile(r"\s*[│┃]\s*(?=[=≈]\s?[~≈]?\d)")  # of a box: "│ W_O: 2880 × 2880    │ = 8,294,400"
 _HALF_OF = re.compile(r"½(?=\s?[(\w])")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
@@ -188,11 +193,13 @@ def plain(line: str) -> str:
         line = _OF_PRODUCT.sub(r"\g<rest> = ", _RESULT.sub(" = ", line))
     if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, without mathematics between them
         line = line.replace("\\(", "(").replace("\\)", ")")
+    if ":." in line:
+        line = _FORMAT.sub("}", line)
     if "\\" in line or "{" in line or line.lstrip().startswith("&"):
         line = _without_latex(line)
     line = _LABELLED.sub("(", _with_units(_without_emphasis(line)))
     if not line.isascii():
-        line = _TICKED.sub(" ", line)
+        line = _BORDER.sub(" ", _TICKED.sub(" ", line))
         line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), _HALF_OF.sub(" 0.5*", line))
     line = _ASKED.sub(" ; ", line.translate(_CHARACTERS))
     line = _TIMES.sub(" * ", line)
@@ -213,8 +220,10 @@ def _with_units(line: str) -> str:
 
 def _separated(line: str) -> str:
     """Return a line with plain commas in its numbers, and with a colon for a row of dashes."""
-    if " , " in line:
-        line = _APART.sub(",", line)
+    if ". " in line:
+        line = _STOP.sub("", line)
+    if ", " in line:
+        line = _APART.sub(",", _AFTER_COMMA.sub(r"\1,", line))
     if "\uff0c" in line:
         line = _GROUPED.sub(lambda digits: digits[0].replace("\uff0c", ","), line)
     return _DASHES.sub(": ", line) if "----" in line else line

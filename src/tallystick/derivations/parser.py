@@ -320,6 +320,7 @@ class _Reader:
             if token.kind == self.pieces[place - 1].kind == "number":
                 return False  # "6 (3 5 5 + 1)" has lost its signs
             if depth == 0:
-                self.position = place + 1
-                return True
+                powers = self._is(place + 1, "operator") and self.pieces[place + 1].text == "^"
+                self.position = self.position if powers else place + 1
+                return not powers  # "3(pi/L)^2" comments on nothing
         return False

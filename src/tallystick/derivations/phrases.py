@@ -102,6 +102,7 @@ _EACH = frozenset(
 PLUS = frozenset(["plus", "più", "más", "mais", "плюс"])
 _ADDED = ("加上", "再加")  # what follows is added to what stands before
 _QUOTIENT = re.compile(r"[^\W\d_]{1,2}/\d+")
+_MEGABYTES = re.compile(r"[KMGT]i?B")
 _CONTINUED = re.compile(r"\d{3}")  # digits behind a comma and a blank
 
 ARROWS = frozenset(["->", "=>", "-->", "→"])
@@ -140,6 +141,8 @@ _FUNCTIONS = frozenset(
         "@",  # of matrices
     ]
 )
+
+_ROUNDS = re.compile(r"(?:round|ceil|floor|align)_\w+")  # round_to_64(256 * 8/3)
 
 _COUNTS = frozenset(["two", "three", "four", "both"])
 _LETTERS = frozenset("ксвиуоаяàèé")  # words of one letter, in Russian, French and Italian
@@ -188,7 +191,8 @@ def is_variable(token: Token) -> bool:
 
 def is_function(token: Token) -> bool:
     """Return whether a word or sign is a function without a value here: √, math.sqrt, log_10."""
-    return token.text.rpartition(".")[2].lower().strip("\\").replace("_", "") in _FUNCTIONS
+    name = token.text.rpartition(".")[2].lower().strip("\\")
+    return name.replace("_", "") in _FUNCTIONS or _ROUNDS.fullmatch(name) is not None
 
 
 def is_unit(token: Token) -> bool:
@@ -366,6 +370,8 @@ def _is_cut_off(pieces: Sequence[Token], end: int) -> bool:
     close = after and pieces[end].kind == "word" and pieces[end].start == pieces[end - 1].end
     if close and (len(after[0]) == 1 or _QUOTIENT.fullmatch(after[0])):
         return pieces[end - 1].number is not None  # "2.67 - 1.33p", "3ℏω/2" have a variable without a value
+    if after and pieces[end - 1].kind == "word" and _MEGABYTES.fullmatch(after[0]):
+        return True  # "m × 16 MB × 2 = 32m MB"
     if after[:1] in (["?"], ["？"], ["…"], ["⋯"]) or after == [".", "."]:
         return True
     return (

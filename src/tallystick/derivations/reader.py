@@ -10,21 +10,18 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from itertools import accumulate
 from pathlib import Path
 
 from tallystick.core.budget import OverBudget
 from tallystick.derivations.arithmetic import Name, Number
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
-from tallystick.derivations.phrases import computes, unit_of
+from tallystick.derivations.phrases import unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below, as_shown
-from tallystick.derivations.respelled import LabelSets, as_equation, count_of_bytes, settings_in
+from tallystick.derivations.respelled import LabelSets, as_equation, settings_in, symbol_in
 from tallystick.derivations.rows import Rows
 from tallystick.derivations.shown_sizes import shown_sizes
 from tallystick.derivations.statements import (
     BOUND,
-    SUBTOTAL,
-    TOTAL,
     Derivation,
     Side,
     Statement,
@@ -33,7 +30,8 @@ from tallystick.derivations.statements import (
     names_sum,
 )
 from tallystick.derivations.tokens import Token, writes_dots
-from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, alone_in, said_in
+from tallystick.derivations.totals import Totals
+from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, alone_in
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular
 
@@ -69,8 +67,6 @@ _PARTS = re.compile(r"(?<=[\dKMB])\s{2,}(?=[^\W\d]\w*:\s*[≈~]?\s?\d)")
 _STATED = re.compile(r"[:=≈]\s*[≈~]?\s?\d")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
-_SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
-_CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits of a large number
 # "Total: ~162M (more than 124M, due to context_length=256)"
 _SETS = re.compile(
@@ -78,11 +74,6 @@ _SETS = re.compile(
 )
 # "n_embd, n_layer = 768, 12" of code
 _SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")
-_SCOPE = re.compile(r"\s*(?:across|over|for|of)\b", re.IGNORECASE)  # "~47B total across 32 layers"
-_IN = re.compile(r"(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?\s+(?:in|au|en|no)\s*$", re.IGNORECASE)
-_SHARE_OF = re.compile(
-    r"(?:\b(?:fraction|share|part|percent)|%) of (?:the |its )?[~≈]?\d[\d.,]*\s?[KMB]?\s*$", re.IGNORECASE
-)
 _AROUND = " .,;:*_`(|"  # the words before a number in a sentence
 _MODEL = re.compile(r"^[A-Z].*[\dA-Z-]|-")  # GPT-2, BERT-base, LLaMA
 _OF_MODEL = re.compile(r"-|mod[eè]l|модел|模型|モデル|모델|版", re.IGNORECASE)  # "the 124M model"
@@ -163,7 +154,7 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
 # -- statements -----------------------------------------------------------------------------------
 
 
-class _Reader(Rows):
+class _Reader(Rows, Totals):
     """Reads each line: its equations, its table row, or the number that it states."""
 
     def read(self, line: Line) -> None:
@@ -213,6 +204,9 @@ class _Reader(Rows):
         before = len(self.statements)
         if (found := settings_in(line.plain)) is not None:
             self._with_settings(line, found)
+            return
+        if (symbol := symbol_in(line.plain)) is not None and (size := alone_in(self._tokens(symbol["size"]))):
+            self._add(line, symbol["words"], [Side(size)], name=symbol["name"])
             return
         line = line._replace(plain=as_equation(line.plain))
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
@@ -282,31 +276,6 @@ class _Reader(Rows):
             if number is not None:
                 self._add(line, name, [Side(number)], name=name)
 
-    def _totals(self, line: Line) -> None:
-        """Add the totals that a sentence states next to its equations: "in total 46.7B"."""
-        counted = count_of_bytes(line.plain)
-        if counted is not None and TOTAL.search(counted[0]):
-            self._value(line, ": ".join(counted))
-        for sentence in _SENTENCES.split(line.plain):
-            said = ""
-            for clause in _CLAUSE.split(sentence):
-                before, said = said, f"{said}, {clause}"
-                word = TOTAL.search(clause) or SUBTOTAL.search(clause)
-                if word is None or RELATION.search(clause) or BOUND.search(clause):
-                    continue
-                if _SHARE_OF.search(clause[: word.start()]):
-                    continue  # "as a fraction of 7B total parameters"
-                pieces = _without_tokens(self._tokens(clause[word.end() :]))
-                # "54,525,952 total", "124 million parameters in total"
-                # "~47B total across 32 layers" has only a count behind the word.
-                behind = [one for one in said_in(pieces) if one.value >= LEAST_SUM]
-                numbers = behind or said_in(self._tokens(_IN.sub("", clause[: word.start()]))[-1:])
-                if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not computes(pieces):
-                    earlier = self._tokens(before)
-                    own = _adds_up(earlier, numbers[0]) or _states(earlier)
-                    about = "" if own or _SCOPE.match(clause, word.end()) else before
-                    self._add(line, f"{about} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
-
     def _sentences(self, line: Line) -> None:
         """Keep the large numbers of a line, in case the text states no total.
 
@@ -365,26 +334,3 @@ def _parts(text: str) -> list[str]:
     """Return the parts of a line with several in columns, or the line alone."""
     parts = _PARTS.split(text)
     return parts if all(map(_STATED.search, parts)) else [text]
-
-
-def _without_tokens(pieces: Sequence[Token]) -> list[Token]:
-    """Return some tokens without the numbers of tokens that a model read: "3.3B tokens"."""
-    counted = {place - 1 for place, piece in enumerate(pieces) if piece.text.lower() == "tokens"}
-    return [piece for place, piece in enumerate(pieces) if piece.number is None or place not in counted]
-
-
-def _states(pieces: Sequence[Token]) -> bool:
-    """Return whether some tokens end in a large number: "36 layers 9.91B, in total"."""
-    return bool(pieces) and pieces[-1].number is not None and pieces[-1].number.value >= LEAST_SUM
-
-
-def _adds_up(pieces: Sequence[Token], number: Number) -> bool:
-    """Return whether a number is the sum of the last numbers of some tokens.
-
-    Example: "about 85 million, plus about 39 million of the embeddings, in total 124 million".
-    """
-    numbers = [piece.number for piece in pieces if piece.number is not None and piece.number.value >= LEAST_SUM]
-    sums = list(
-        accumulate(reversed(numbers), lambda one, other: Number(one.value + other.value, one.unit + other.unit))
-    )
-    return any(abs(one.value - number.value) <= (one.unit + number.unit) / 2 for one in sums[1:])

@@ -20,6 +20,10 @@ _FROM = re.compile(
 _ROUNDED = re.compile(
     r"(?P<number>\d(?:[,._ ]?\d){3,30})\s+(?P<unit>param(?:eter)?s|weights)\s+(?P<rounded>\([≈~]?\s?\d[\d.,]{0,9}\s?(?:[KMBT]|[mb]illion|[MB]illion)\))"
 )
+# "q(512 * 512), k(512 * 256), proj(512 * 512) = 655K" adds them
+_PRODUCTS = re.compile(
+    r"[^\W\d]\w{0,30}\s?\(\d[\d,]{0,9}\s?\*\s?\d[\d,]{0,9}\)(?:,\s?[^\W\d]\w{0,30}\s?\(\d[\d,]{0,9}\s?\*\s?\d[\d,]{0,9}\)){1,8}(?=\s*[=≈])"
+)
 _SETTING = r"\s*[A-Za-z_]\w{0,30}\s?=\s?\d[\d.,_]{0,12}(?<![,.])\s?[KMBk]?\s*"
 _LABEL_SETS = re.compile(
     rf"(?P<words>[^()=≈|:]{{0,200}}[^\W\d][^()=≈|:]{{0,60}})\((?P<sets>{_SETTING}(?:[,;]{_SETTING}){{0,8}})\)(?P<rest>\s*[:=≈].+)"
@@ -27,6 +31,14 @@ _LABEL_SETS = re.compile(
 # "Total: ~2.4M params * 4 bytes = 9.5 MB"
 _IN_BYTES = re.compile(
     r"(?P<words>[^=≈:|]{1,120})[:=≈]\s*(?P<count>[~≈]?\s?\d[\d.,]*\s?[KMB]?\s+(?:param\w*|weights))\s*\*\s*[\d.]+\s*(?:B|bytes?)\b"
+)
+
+
+# "hidden_size (H): 7168"
+_SYMBOL = re.compile(
+    r"(?P<words>[^()=:|]{0,60}(?:size|dim|width|length|len|layers|heads|vocab\w*|experts|rank|batch)[^()=:|]{0,20})\((?P<name>[A-Za-z]\w?)\)\W{0,3}[:=]\W{0,3}"
+    r"(?P<size>\d[\d,]{0,8})(?![\d.,]*\d|\s?[*/+×])[^=≈]*",
+    re.IGNORECASE,
 )
 
 
@@ -48,6 +60,14 @@ def settings_in(text: str) -> LabelSets | None:
     return LabelSets(settings, f"{found['words']}({found['sets']})", found["words"].rstrip(), found["rest"])
 
 
+def symbol_in(text: str) -> re.Match[str] | None:
+    """Return the match of a line that gives a symbol its size: "├── hidden_size (H): 7168".
+
+    Its groups are `words`, `name` and `size`.
+    """
+    return _SYMBOL.fullmatch(text) if "(" in text else None
+
+
 def as_equation(text: str) -> str:
     """Return a text with its result behind a colon or "=", and a rounding behind its number.
 
@@ -58,8 +78,9 @@ def as_equation(text: str) -> str:
     if ("←" in text or "<-" in text) and (arrow := _FROM.fullmatch(text)):
         text = f"{arrow['words']}{arrow['product']} = {arrow['value']} {arrow['rest']}"
     if "(" in text:
+        text = _PRODUCTS.sub(lambda products: products[0].replace("),", ") +"), text)
         text = _ROUNDED.sub(r"\g<number> \g<rounded> \g<unit>", text)
-    return _ROUGH.sub(" ", text) if "~" in text and len(_ROUGH.findall(text)) > 1 else text
+    return _ROUGH.sub(" ", text) if "~" in text and "|" not in text and len(_ROUGH.findall(text)) > 1 else text
 
 
 def up_to_product(text: str) -> str:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, is_sum
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, evaluate, is_sum
 from tallystick.derivations.chains import LETTER
 from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import is_sure, unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
-from tallystick.derivations.shapes import meant_by, product_of
+from tallystick.derivations.shapes import meant_by, product_of, shape_in
 from tallystick.derivations.statements import Row, Side, Statement
 from tallystick.derivations.values import WORD, Values
 
@@ -82,12 +82,12 @@ class Rows(Values):
             self.statements[before:] = [second._replace(sides=(*first.sides[:-1], *second.sides))]
 
     def _keep(self, line: Line, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
-        """Keep the numbers of a row, and the results of its equations, for the table's columns."""
+        """Keep the numbers of a row, its equations' results and its shapes, for the columns."""
         behind = [RELATION.split(cell)[-1].strip() or cell for cell in cells]
         pairs = zip(cells, behind, wholes, strict=True)
         sides = [whole if result == cell else self._whole(result) for cell, result, whole in pairs]
         numbers = [
-            Side(side, loose=cell[0] in "≈~") if isinstance(side, Number) and not cell.endswith("%") else None
+            Side(side, loose=cell[0] in "≈~") if isinstance(side, Number) and not cell.endswith("%") else _shape(cell)
             for cell, side in zip(cells, sides, strict=True)
         ]
         if sum(number is not None for number in numbers) < 2:
@@ -139,6 +139,8 @@ class Rows(Values):
             # a product of one factor
             products = [self.how]
             numbers.remove(self.how)
+        if len(products) > 1 and len(numbers) == 1:
+            wholes = self._nearest(wholes, products, numbers[0])
         sides = {
             place: Side(side, loose=cells[place][0] in "≈~", unit=unit_of(self._tokens(cells[place])))
             for place, side in enumerate(wholes)
@@ -167,12 +169,34 @@ class Rows(Values):
             # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
             self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])
 
+    def _nearest(
+        self, wholes: Sequence[Expression | None], products: Sequence[int], number: int
+    ) -> Sequence[Expression | None]:
+        """Return the cells of a row, with its products added in the first if that is nearer."""
+        stated, first = wholes[number], wholes[products[0]]
+        parts = tuple(part for place in products if (part := wholes[place]) is not None)
+        both = Operation(("+",) * (len(parts) - 1), parts)
+        try:
+            values = [evaluate(one, {}).exact for one in (first, both) if one is not None]
+        except Undefined:  # they hold variables
+            return wholes
+        value = stated.value if isinstance(stated, Number) else Fraction(0)
+        if abs(values[1] - value) >= abs(values[0] - value):
+            return wholes
+        return [both if place == products[0] else one for place, one in enumerate(wholes)]
+
     def _named_sum(self, cell: str) -> Expression | None:
         """Return the sum in a cell whose addends follow their names: "gamma 128 + beta 128"."""
         pieces = self._tokens(cell) if "+" in cell else []
         start = next((place for place, piece in enumerate(pieces) if piece.kind != "word"), 0)
         found = prefix(pieces[start:], self.known) if start and is_sure(pieces, 0, len(pieces), self.known) else None
         return found[0] if found and is_sum(found[0]) and found[1] == len(pieces) - start else None
+
+
+def _shape(cell: str) -> Side | None:
+    """Return the product of the sizes in a cell that is a shape, or None."""
+    product = shape_in(cell)
+    return None if product is None else Side(product)
 
 
 def _are_near(one: Expression | None, other: Expression | None) -> bool:

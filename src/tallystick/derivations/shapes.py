@@ -10,13 +10,15 @@ from tallystick.derivations.arithmetic import Number, Operation, alone, evaluate
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.slips import is_one_slip
-from tallystick.derivations.tokens import tokens
+from tallystick.derivations.tokens import Token, tokens
 
 LONGEST = 1_000  # characters of a line; a longer one is prose
-LEAST_TYPED = 10_000  # shorter numbers are one digit apart by chance
+LEAST_TYPED = 1_000  # shorter numbers are one digit apart by chance
 
 _TO = r"(?:,|→|[-=]+>)"  # (768, 3072), Linear(768 → 3072)
 _SHAPE = re.compile(rf"[(\[]\s*(\d+\s*(?:{_TO}\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # also (768,)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # "(6, 1,536)" has two sizes
+_ONLY = re.compile(rf"(?:\d{{1,4}}\s*[*x×]\s*)?[(\[]\s*\d{{1,7}}(?:\s*{_TO}\s*\d{{1,7}})+\s*[)\]]")
 # "W_K: (4096, 128) → 524,288", "nn.Linear(768, 768, bias=False)  # 589,824 params"
 _BEFORE = re.compile(
     rf"(?P<words>.*?)[(\[]\s*(?P<sizes>\d{{1,7}}(?:\s*(?:\*|{_TO})\s*\d{{1,7}})*),?(?P<bare>\s*,\s*bias\s*=\s*False)?(?:\s*,\s*bias\s*=\s*True)?"
@@ -44,7 +46,7 @@ def product_before(match: re.Match[str], number: Number) -> Operation | None:
     small = number.value < LEAST_SUM and not words.endswith("Size")  # "torch.Size([768]) 768"
     if small or equation or ("*" in match["sizes"] and match["sign"] in "=:"):
         return None
-    sizes = re.sub(rf"\s*(?:\*|{_TO})\s*", ", ", match["sizes"])
+    sizes = re.sub(rf"\s*(?:\*|{_TO})\s*", ", ", _without_thousands(match["sizes"]))
     return product_of(f"{words} ({sizes})", number, biased=not match["bare"])
 
 
@@ -62,12 +64,23 @@ def product_of(text: str, number: Number, *, biased: bool = False) -> Operation 
     start = _SHAPE.search(text)
     if start is None:
         return None
-    pieces = tokens(_SHAPE.sub(lambda shape: f"({_multiplied(shape[1])}*1)", text))
+    pieces = _pieces(text)
     found = prefix(pieces, ()) or suffix(pieces, ())
     if found is None or not isinstance(found[0], Operation):
         return None
     ways = [found[0], *(_with_bias(found[0], start[1]) if biased else ())]
-    return meant_by(ways, number, least=LEAST_TYPED)
+    more = number.value - evaluate(found[0], {}).exact
+    with_bias = more in (Fraction(size) for size in re.findall(r"\d+", start[1]))  # 4,160 of (64, 64)
+    return None if with_bias and not biased else meant_by(ways, number, least=LEAST_TYPED)
+
+
+def shape_in(text: str) -> Operation | None:
+    """Return the product of the sizes in a text that is nothing but a shape: "4 x [16, 4]"."""
+    if not _ONLY.fullmatch(text):
+        return None
+    pieces = _pieces(text)
+    found = prefix(pieces, ())
+    return found[0] if found and found[1] == len(pieces) and isinstance(found[0], Operation) else None
 
 
 def meant_by(ways: Sequence[Operation], number: Number, *, least: int) -> Operation | None:
@@ -87,6 +100,14 @@ def meant_by(ways: Sequence[Operation], number: Number, *, least: int) -> Operat
         if exact and is_one_slip(str(number.value), str(product.exact))
     )
     return next(fitting, None) or next(typed, None)
+
+
+def _pieces(text: str) -> list[Token]:
+    return tokens(_SHAPE.sub(lambda shape: f"({_multiplied(shape[1])}*1)", _without_thousands(text)))
+
+
+def _without_thousands(text: str) -> str:
+    return _THOUSANDS.sub("", text) if ", " in text else text
 
 
 def _multiplied(sizes: str) -> str:

@@ -111,7 +111,7 @@ class Unread(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The row of a table: its line, and each cell that is one number."""
+    """The row of a table: its line, and each cell that is one number, or the product of a shape."""
 
     line: int
     text: str  # as written

@@ -41,8 +41,9 @@ _LATIN = str.maketrans("кмгти", "kmgti")  # "128 КиБ" are KiB
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
 _GROUPED = r"(?!0[,.])\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
 _COMMAS = r"[1-9]\d{0,2}(?:,\d{3}){2,}(?![\d,])"  # groups by commas, though the text also groups by dots
-_BLANKS = r"[1-9]\d{0,2}(?: \d{3})+(?![\d,.])"  # or by blanks
+_BLANKS = r"[1-9]\d{0,2}(?: \d{3})+(?!\d|[,.]\d)"  # or by blanks
 _COMMA = rf"\d+,\d{{1,3}}(?=\s?(?:[KMBTG%](?!\w)|[KMGTКМГТ][iи]?[BoБ](?!\w)|(?i:{WORDS})))|(?<=\*)\d,\d{{1,2}}(?=\s?\*)"  # 38,6M, 3*2,6*4096
+_SLIPPED = r"(?<![(\[{,])[1-9]\d{0,2}(?:,\d{3})*,(?:\d{4},\d\d|\d\d,\d{4})(?![\d,.])"  # 30,8256,00
 _PLAIN = r"\d+(?:\.\d+)?|(?<!\w)\.\d+"
 _POWER = r"(?P<power>[eE][+-]?\d{1,4}(?!\w|\.\d))?"
 _SUFFIX = re.compile(
@@ -122,7 +123,7 @@ def writes_dots(text: str) -> bool:
 
 
 _NUMBER = {
-    False: re.compile(f"(?P<digits>{_GROUPED}|{_COMMA}|{_PLAIN}){_POWER}"),
+    False: re.compile(f"(?P<digits>{_GROUPED}|{_SLIPPED}|{_COMMA}|{_PLAIN}){_POWER}"),
     True: re.compile(rf"(?P<digits>{_DOTTED}|{_COMMAS}|{_BLANKS}|\d+,\d+|{_PLAIN}){_POWER}"),
 }
 

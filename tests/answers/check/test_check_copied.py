@@ -103,3 +103,37 @@ def test_a_stated_total_goes_before_the_value_of_a_formula():
 def test_a_displayed_sum_with_each_sign_on_its_own_line_is_one_sum(written, wrong):
     text = f"$$\n(600\\times400+400)\n+\n(400\\times74+74)\n+\n16\n=\n{written}\n$$\n"
     assert [equation.should_be for equation in tallystick.check(text).equations] == [270_090 if wrong else None]
+
+
+def test_a_quotient_is_not_the_numerator_of_a_fraction():
+    answer = tallystick.check(
+        "D = 4096, F = 12000\nAttention: 4 × D²/(4 × D² + 3 × D × F) = 1/3\nWidth: 3 × D = 12,288\n"
+    )
+    assert [(one.line, one.correct) for one in answer.equations] == [(3, True)]
+
+
+def test_a_format_of_code_relates_no_numbers():
+    answer = tallystick.check('print(f"d10: {count(10)/1e6:.0f}M")\nWidth: 3 × 4096 = 12,288\n')
+    assert [one.line for one in answer.equations] == [2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- Embedding table: 12288 × 384 = **4,718,592 params**\n"
+        "- Previous spec assumed 8192 × 384 = 3,145,728 params\n"
+        "- Net: **+1,572,864 params** (model total ~30M → ~31.5M)\n"
+        "- Decision recorded: accept 31.5M total rather than trim the width.\n",
+        "  gate: 2048 × 5888 = 12,058,624\n  up: 2048 × 5888 = 12,058,624\n  down: 5888 × 2048 = 12,058,624\n"
+        "  Total per MLP: 3 × 2048 × 5888 = 36,175,872 ≈ 36M params\n\n"
+        "Experts (smaller, width 736):\n"
+        "  gate: 2048 × 736  =  1,507,328\n  up: 2048 × 736  =  1,507,328\n  down: 736 × 2048 =  1,507,328\n"
+        "  Total per expert: 3 × 2048 × 736 = 4,521,984 ≈ 4.5M params\n\n"
+        "300 experts × 4,521,984 = 1,356,595,200 ≈ 1.36B params per layer\n"
+        "Only 8 active:  8 × 4,521,984 =    36,175,872 ≈ 36M params per token\n\n"
+        "Compute per token: 36M (8 experts) vs 36M (dense)\n"
+        "  → the same active count at these sizes, but the experts hold 1.36B total\n",
+    ],
+)
+def test_a_sentence_that_repeats_a_number_is_no_sum(text):
+    assert [one.line for one in tallystick.check(text).equations if not one.correct] == []

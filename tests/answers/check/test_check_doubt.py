@@ -128,6 +128,20 @@ RIGHT = [
     "\\begin{aligned}\nP &= 12 \\times 7087872 \\\\\n&\\quad + 38597376 \\\\\n&= 123651840\n\\end{aligned}",
     "# Words: 50257 × 288 = 14.5M... too much.\n# With d = 144: words = 50257 × 144 = 7.2M\n"
     "# Per layer: 4 × 144 × 144 + 3 × 144 × 384 = 249K\n# 8 layers = 2.0M → total ~9.2M",
+    "| Scout | 17B × 16 experts | 109B | ~17B |",  # a model's name
+    "Mixtral 8×7B 는 메모리 ≈ 90GB. 양자화해도 24GB+.",
+    "m = 4\nStages: m × 16 MB × 2 (forward + backward) = 32m MB",
+    "| 2x5 (2 core × 5 repeats) | 16 | 1.3519 |",
+    "sda: ios=0/18, ticks=0/25313632, in_queue=25414292, util=98%\nsdb: ios=3/18, ticks=6/25211632, in_queue=25321112, util=98%",
+    "# bf16 mixed: params + grads = 2+2, Adam = 4+4 = 12, total ~14",
+    "Step 4: 237 × 6 = 1,442  ← ERROR! Should be 1,422",
+    "block_size = 16, kv_dim = 4\n\n| Cache | `block_size × kv_dim × 4 × 2` = `16 × 4 × 4 × 2` | 512 B |\n"
+    "| Other | `slots × kv_dim × 4 × 2` = `16 × 4 × 4 × 2` | 512 B |",
+    "ffn_dim = round_to_64(256 * 8/3) = 704",
+    "n = 3(pi/L)^2/8 = 3",
+    "Q weight: 256×256 = 65,536 params\nK weight: 256×256 = 36 KB",  # in blocks of Q4_0
+    "| Subtotal per layer | ~890,000 | ~668,000 |\n| × 4 layers | 3,560,000 | 2,670,000 |",
+    "## All\n- Words: 8192 × 512 = 4,194,304\n- Head: 512 × 8192 = 4,194,304\n- 16 scalars\n- Total: 8,388,624",
 ]
 WRONG = [
     ("Norms: 2 × (gamma 128 + beta 128) = 612", 512),

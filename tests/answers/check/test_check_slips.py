@@ -242,3 +242,9 @@ def test_a_rounded_total_is_the_sum_of_the_list_above_it(text, total, should_be)
 )
 def test_a_number_that_its_label_names_in_the_model_has_a_digit_wrong(line, should_be):
     assert slips(f"Sizes: 2 × 3 = 6\n{line}\n", "gpt2") == ([] if should_be is None else [(2, should_be)])
+
+
+def test_a_sum_that_goes_on_from_a_wrong_product_is_not_judged():
+    answer = tallystick.check("Table: 201088 × 2880 = 578,813,440\nNorm and head: 2880 + 2880 × 201088 = 578,816,320\n")
+    assert [(one.line, one.correct) for one in answer.equations] == [(1, False)]
+    assert [one.why for one in answer.unread] == ["goes on from a wrong product above it"]

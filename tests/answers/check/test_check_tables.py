@@ -77,3 +77,28 @@ def test_a_columns_number_may_be_the_result_of_an_equation():
     ]
     wrong = [e for e in judged(table(rows, ("part", "parameters", "bf16"))) if not e[1]]
     assert wrong == [(8, False, pytest.approx(90_200_000))]
+
+
+def shapes(changed="256"):
+    rows = [
+        ("wte", "[27, 16]", 432),
+        ("wq", "4 x [16, 4]", 256),
+        ("wk", "4 x [16, 4]", changed),
+        ("up", "[16, 64]", "1,024"),
+    ]
+    return table(rows, ("weight", "shape", "count"))
+
+
+def test_a_shape_is_the_count_next_to_it_however_small():
+    assert [(line, correct) for line, correct, _ in judged(shapes())] == [(3, True), (4, True), (5, True), (6, True)]
+    assert [e for e in judged(shapes("236")) if not e[1]] == [(5, False, 256)]
+
+
+def test_a_shape_with_a_blank_behind_its_comma_has_thousands():
+    assert [one.correct for one in tallystick.check("Sizes: 2 × 3 = 6\nLoops (6, 1,536)     9,216\n").equations] == [
+        True,
+        True,
+    ]
+    assert [one.should_be for one in tallystick.check("Sizes: 2 × 3 = 6\nW (64, 64)   4,086\n").equations][1:] == [
+        4_096
+    ]

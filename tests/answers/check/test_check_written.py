@@ -47,6 +47,22 @@ WRITTEN = {
     "a power in braces": ("E-step: $10000 \\times 16 \\times 512^2 \\approx {}$", "4 \\times 10^{10}", "6 \\times 10^{10}", 41_943_040_000),
     "a fraction written as a whole": ("Wasted: 0.3 × 590,118,912 = 177,035,674 params × 2 B = {} B", "354,071,347", "354,171,347", 354_071_347.2),
     "a formula of JSX": ("<MB>{{String.raw`39{{,}}383{{,}}808 + 1{{,}}536 = \\mathbf{{{}}}`}}</MB>", "39{,}385{,}344", "39{,}385{,}844", 39_385_344),
+    "addends behind their names": ("| Final norm | `gamma 128 + beta 128` | {} |", "256", "156", 256),
+    "a factor of named addends": ("Norms: 2 × (gamma 128 + beta 128) = {}", "512", "612", 512),
+    "products in a list": ("- MLP: fc(512×2048), proj(2048×512) = {}", "2.10M", "2.70M", 2_097_152),
+    "products in a sentence": (
+        "- Each block: Q/K/V/O `4 × 512²`, MLP `2 × 512 × 2048`, in total `{}`", "3,145,728", "3,154,728", 3_145_728,
+    ),
+    "products in the cells of a row": ("| FSDP | 4 GB × 4 | 1 GB × 4 | 2 GB × 4 | {} |", "28 GB", "38 GB", 28_000_000_000),
+    "a product in a box": ("│ Words: 201088 × 2880     │ = {}", "579,133,440", "578,133,440", 579_133_440),
+    "a row in HTML": (
+        "<table><tr><th>Part</th><th>Count</th></tr><tr><td>Words: 65 × 64</td><td>{}</td></tr></table>", "4,160", "4,190", 4_160,
+    ),
+    "a blank behind a comma": ("Total = 163,840,000 + 5,120 x 2 + 5, 120 + 163,840,000 = {}", "327,695,360", "327,695,630", 327_695_360),
+    "a shifted comma": ("Block: 3,200 + 30,8224,00 = {}", "30,825,600", "30,285,600", 30_825_600),
+    "a symbol behind its name": ("├── hidden_size (H): 7168\nNorms: 2 × H = {}", "14,336", "14,366", 14_336),
+    "a full stop before a plus sign": ("Summe: 48 × 40 963 200 + 48 × 22 400 = {}.   + 998 400 + 0,7M", "1 967 308 800", "1 967 308 300", 1_967_308_800),
+    "cut addends": ("All: 1.9 B + 80 M = {}", "2,046,644,800", "2,146,644,800", 1_980_000_000),
 }  # fmt: skip
 
 

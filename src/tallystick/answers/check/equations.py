@@ -122,7 +122,7 @@ class Judge:
         pairs = [self.links.pair(left, right, asides) for left, right in pairwise(sides)]
         cut = None
         for number, (left, right, agree) in reversed(list(enumerate(pairs))):
-            if not agree and (why := self.doubts.why(statement, left, right, asides)):
+            if not agree and (why := self._unjudged(statement, left, right, asides)):
                 cut = Unread(statement.line, statement.text, why)
                 self.unread.append(cut)
                 self._before(statement, sides[: number + 1], pairs[:number], asides)
@@ -157,6 +157,15 @@ class Judge:
         if place and row and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
+
+    def _unjudged(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
+        """Return why two unequal sides are not judged, or ""."""
+        before = self.claims[-1] if self.claims else None
+        if before is not None and self.derivation.statements[self.so_far.place - 1].line == statement.line:
+            one, other = self.readings.exact(left, right, asides)
+            if other == one + before.stated:
+                return "adds what its line states before"  # "params + grads = 2+2, Adam = 4+4 = 8"
+        return self.links.carries(left, right, asides) or self.doubts.why(statement, left, right, asides)
 
     def _several_times(self, statement: Statement, sides: Sides) -> None:
         """Judge a total that its line takes several times: "Layer total: 202.4M × 32 = 6.48B"."""
@@ -200,7 +209,7 @@ class Judge:
     ) -> None:
         """Judge the sides before two that are not judged: "2 × 3 = 7 bytes ≈ 27 GB"."""
         known = statement.line in self.judged
-        judged = [pair for pair in pairs if pair[2] or not self.doubts.why(statement, *pair[:2], asides)]
+        judged = [pair for pair in pairs if pair[2] or not self._unjudged(statement, *pair[:2], asides)]
         claim = self._claim(sides, asides=asides, right=False)
         for left, right, agree in judged:
             one, other = (left.expression, right.expression) if agree else self.links.apart(left, right, asides)
@@ -263,6 +272,8 @@ class Judge:
         mistyped = isinstance(left, Operation) and claim.true == other and not part
         right_one = other if computed or mistyped else one
         self.judged.add(statement.line)
+        if not agree:
+            self.links.record(left, other)
         self.equations.append(
             Equation(
                 statement.line,
@@ -361,6 +372,7 @@ class Judge:
             claim.term = labelled(term, (statement.label,), statement.line)
         claim.true = one.true * times
         claim.right = self.readings.agree(Side(product), Side(claim.side, claim.rounded), asides=False)
+        claim.right = claim.right or (one.is_vague and one.written.times(exactly(times)).meets(claim.written))
         claim.match = self.matches.of(claim, statement)
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tallystick.answers.check.claims import Equation, as_number
 from tallystick.answers.check.equations import Judge
 from tallystick.core.budget import current
-from tallystick.derivations.arithmetic import Number, Value, alone, exactly
+from tallystick.derivations.arithmetic import Number, Operation, Value, alone, evaluate, exactly
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Row
 
@@ -74,7 +74,8 @@ def _products(rows: Sequence[Row]) -> Iterator[_Product]:
         pairs = combinations((one for one in columns if one != column), 2)
         found = next((one for pair in pairs if _holds(one := _Product(column, pair), rows)), None)
         shares = (_Product(column, (one,), times) for one in columns[:column] for times in _ratios(rows, one, column))
-        found = found or next((one for one in shares if _holds(one, rows, given=1)), None)
+        # A ratio comes from a row; a shape is a row's own product.
+        found = found or next((one for one in shares if _holds(one, rows, given=int(one.times.exact != 1))), None)
         if found is not None:
             yield found
 
@@ -86,9 +87,10 @@ def _ratios(rows: Sequence[Row], one: int, other: int) -> list[Value]:
     """
     values = ((_value(row, one), _value(row, other)) for row in rows)
     pairs = [(less, more) for less, more in values if less is not None and more is not None and less.low > 0]
+    computed = any(_has_shape(row, one) for row in rows)
     ratios = [Value(more.exact / less.exact, more.low / less.high, more.high / less.low) for less, more in pairs]
     ratios.sort(key=lambda ratio: (ratio.high - ratio.low) / ratio.exact)
-    return [ratio for ratio in ratios[: MOST_WRONG + 1] if ratio.exact != 1]
+    return [ratio for ratio in ratios[: MOST_WRONG + 1] if computed or ratio.exact != 1]
 
 
 def _holds(product: _Product, rows: Sequence[Row], *, given: int = 0) -> bool:
@@ -121,12 +123,17 @@ def _number(row: Row, column: int) -> Number | None:
 
 
 def _value(row: Row, column: int) -> Value | None:
-    """Return a positive number of a row with the bounds of its rounding, or None."""
-    number = _number(row, column)
-    if number is None or number.value <= 0:
+    """Return a positive number of a row, with the bounds of its rounding, or None."""
+    side = row.cells[column] if column < len(row.cells) else None
+    if side is None:
         return None
-    side = row.cells[column]
-    return alone(number, loose=side is not None and side.loose)
+    found = alone(side.expression, loose=side.loose) or evaluate(side.expression, {})
+    return found if found.exact > 0 else None
+
+
+def _has_shape(row: Row, column: int) -> bool:
+    side = row.cells[column] if column < len(row.cells) else None
+    return side is not None and isinstance(side.expression, Operation)
 
 
 def _equation(row: Row, product: Fraction, stated: Fraction, correct: bool) -> Equation:

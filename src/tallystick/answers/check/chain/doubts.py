@@ -10,7 +10,7 @@ from itertools import permutations
 
 from tallystick.answers.check.chain.forms import is_sum_of_decimals
 from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip
-from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings
+from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings, is_fraction
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import (
     LEAST_REFERENCE,
@@ -32,11 +32,13 @@ from tallystick.derivations.statements import Side, Statement
 FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
 ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
+NEAR_SHARE = Fraction(1, 10)  # of a share that a fraction of small numbers rounds
 ABOUT_RIGHT = "is about right, as its sign says"
 OMITS = "is right in the unit that its sum omits"  # "8 × 44M + 30 + 20.4 = 30 + 20.4 + 2.6 ≈ 53B"
 TOO_FAR = "has sides too far apart to be meant as equal"
 LONGEST_CLAUSE = 1_000  # characters; a longer one is prose
 MOST_ROWS = 12  # of a table, from one to another
+LEAST_ROW = 100  # of a row, a smaller number is a count or a width
 NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor
 NEAR = Fraction(3, 2)  # sides this near are meant as equal
 LEAST_ALIKE = 2  # digits of a number that is another but for one
@@ -117,9 +119,13 @@ class Doubts:
         if isinstance(sides[0], Number) and isinstance(sides[1], Operation):
             left, right = right, left  # "d_ff = 2048 = 2.67 × d_model"
             sides = sides[::-1]
-        if isinstance(sides[0], Number) or not any(one.is_decimal for side in sides for one in numbers_in(side)):
+        if isinstance(sides[0], Number) or not (
+            is_fraction(sides[1]) or any(one.is_decimal for side in sides for one in numbers_in(side))
+        ):
             return ""
         one, other = self.readings.exact(left, right, asides)
+        if is_fraction(sides[1]) and abs(one - other) <= NEAR_SHARE * one:
+            return "rounds to a fraction of small numbers"  # "4 × 4096² / (…) = 1/4"
         if right.loose and abs(one - other) <= ABOUT * abs(one):
             return ABOUT_RIGHT  # "2^16 × 1.999 ≈ 131072"
         computed = self.readings.value(left.expression, asides, loose=True)
@@ -252,7 +258,7 @@ class Doubts:
         sizes = (
             row
             and high < LEAST_REFERENCE
-            and (high < NEAR_ROW or not is_one_slip(*(str(round(one)) for one in (low, high))))
+            and (high < LEAST_ROW or not is_one_slip(*(str(round(one)) for one in (low, high))))
         )
         return (ranges and low < LEAST_REFERENCE) or sizes or (far and (row or low < LEAST_REFERENCE))
 

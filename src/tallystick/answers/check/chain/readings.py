@@ -60,6 +60,7 @@ SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in bi
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
+NEAR_FRACTION = 10  # a larger numerator may be the result that a quotient goes on from
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
 
 FRACTIONS = tuple(1 / shift for shift in SHIFTS[:3])  # of a second: ms, µs, ns
@@ -271,7 +272,7 @@ class Readings:
         if computed and (continues(left, right) or self._agree_by_parts(one, other, asides)):
             return True
         factor = first_factor(right)
-        if factor is not right:  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
+        if factor is not right and not is_fraction(right):  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
             meant = alone(factor, loose=loose) or self.value(factor, asides)
             if first.meets(meant) or is_cut(one, other._replace(expression=factor), first, meant):
                 return True
@@ -330,6 +331,13 @@ class Readings:
         equal = [self.value(one, asides).exact == self.value(other, asides).exact for one, other in pairs]
         computed = all(isinstance(one, Operation) for one, _ in pairs[1:])
         return equal.count(False) == 1 and (len(pairs) > 2 or (computed and equal[1]))
+
+
+def is_fraction(side: Expression) -> bool:
+    """Return whether a side is a quotient of two small whole numbers: "1/4"."""
+    if not (isinstance(side, Operation) and side.symbols == ("/",)):
+        return False
+    return all(isinstance(part, Number) and part.unit == 1 and part.value < NEAR_FRACTION for part in side.parts)
 
 
 def _in_units(sides: Sides) -> list[Sides]:

@@ -26,7 +26,9 @@ def is_cut(one: Side, other: Side, first: Value, second: Value) -> bool:
     loose = measured or other.loose
     number = second.exact.numerator if first.exact.denominator == second.exact.denominator == 1 else 0
     if number % ROUND and not loose and isinstance(right, Number) and not right.rounded:
-        return False  # two whole numbers, both written to the last digit: much faster
+        # Two whole numbers, both written to the last digit, end here, which is much faster.
+        # "1.9 B + 80 M = 2,046,644,800" cuts its addends.
+        return left.__class__ is Operation and left.symbols[0] == "+" and _adds_cut(left, second.exact - first.exact)
     apart = abs(first.exact - second.exact)
     near = apart <= LITTLE * abs(first.exact)
     about = loose and computes(right, asides=True)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 from math import floor
 
-from tallystick.answers.check.chain.binary import LIKE, MEASURED, MOST_PREFIXES, PREFIXES, binary
+from tallystick.answers.check.chain.binary import BILLION, LIKE, MEASURED, MOST_PREFIXES, PREFIXES, binary
 from tallystick.answers.check.chain.rounding import SCALED
 from tallystick.answers.check.chain.sides import PERCENT, has_names
 from tallystick.derivations.arithmetic import (
@@ -31,6 +31,8 @@ _LEAST_WHOLE = 10**6  # a smaller number may be in thousands or millions of its 
 _LEAST_TYPED = 100  # two smaller numbers with one digit apart are not mistyped
 _LEAST_CONVERTED = Fraction(3, 2)  # nearer sides are in one unit
 _PER_BYTE = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
+# Numbers in a byte of blocks of 32 that share a scale: Q4_0, Q4_1, Q5_0 and Q5_1
+_IN_BLOCKS = (Fraction(32, 18), Fraction(32, 20), Fraction(32, 22), Fraction(32, 24))
 _SCALES = (
     Fraction(1),
     *((mine / its) ** power for mine, its in product(PREFIXES, PREFIXES) for power in range(MOST_PREFIXES)),
@@ -38,7 +40,7 @@ _SCALES = (
 )
 _OPERATIONS = (2, 6)  # of each parameter
 _WIDTHS = (2, 4, 8)  # bytes of a number
-_CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, _PER_BYTE))
+_CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, (*_PER_BYTE, *_IN_BLOCKS)))
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
@@ -187,6 +189,9 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     if not (one and other):
         return ""
     ratio = max(one, other) / min(one, other)
+    number = right.expression
+    if isinstance(number, Number) and number.unit == ratio == BILLION:
+        return "counts bytes: B is their unit"  # "| 16 × 4 × 4 × 2 | 512 B |"
     scales = SCALED if right.unit in MEASURED and not left.unit and one < _LEAST_WHOLE else ()
     if any(abs(ratio / scale - 1) <= LIKE for scale in scales):
         return "converts to another unit"  # "3350 × 1 ≈ 3.35 TFLOPS", of 3,350 GB/s
@@ -194,7 +199,6 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
         return ""
     if ratio < _LEAST_CONVERTED:
         return ""
-    number = right.expression
     # "4096 × 8 × 2 = 35,536 bytes" has no unit to be off by.
     whole = isinstance(number, Number) and number.unit == 1 and not number.rounded
     like = 0 if whole and isinstance(left.expression, Operation) else LIKE

@@ -18,6 +18,7 @@ from tallystick.derivations.statements import Side, Statement
 MOST_COUNTED = 999  # largest count that is read as a label
 MOST_SCOPES = 64  # combinations of earlier variable values tried per chain
 MOST_TRIED = 2_000  # the same per text
+LEAST_SETTINGS = 4  # of a line that sets its variables again, as in a log
 UNLIKE = 10  # a size that differs by more than 1/10 is another size, not the same one misquoted
 
 _SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
@@ -64,6 +65,7 @@ class Variables:
             value = found[1].expression
             row = "|" in statement.plain
             anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other(value, claim, row=row)
+            anew = anew or statement.text.count("=") >= LEAST_SETTINGS
             config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
             if not ((origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew):
                 if origin is None and config and first.name in self.set_again:

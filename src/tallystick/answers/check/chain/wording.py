@@ -8,7 +8,10 @@ from tallystick.answers.check.chain.binary import BILLION
 from tallystick.answers.check.chain.sides import numbers_in
 from tallystick.derivations.statements import Side, Statement
 
-_MIXTURE = re.compile(r"\b(\d{1,2})x(\d{1,3})B\b")  # "Mixtral 8x7B"
+# "Mixtral 8x7B", "| Llama 4 Scout | 17B × 16 experts |"
+_MIXTURE = re.compile(
+    r"\b(?P<experts>\d{1,2})[x×](?P<size>\d{1,3})B\b|\|\s*(?P<each>\d{1,3})B\s?[x×]\s?(?P<of>\d{1,3})\s?(?:experts\b|E\b)"
+)
 _ADDS_TO = re.compile(r"\w\s?\+=[^=#/;]*=")  # of code: "total += 0.368 + 1.0 = 1.553"
 _REASONS = {
     # a number of as many bits, or ^ between them
@@ -24,7 +27,10 @@ _REASONS = {
     # "4096 × 14336 = 33 MB (Q4_K)"
     "is in a format whose blocks have scales": re.compile(r"\bI?Q[2-8]_\w"),
     # "the first draft had 2 × 2 + 2 = 8 instead of 6"
-    "names its own slip": re.compile(r"=\s*[\d.,]+\s+(?:instead of|rather than)\s+\d"),
+    "names its own slip": re.compile(
+        r"=\s*[\d.,]+\s+(?:instead of|rather than)\s+\d|[←✗✘❌]\W*(?:[^\W\d]+\s)?(?:error|wrong|mistake|incorrect)|←\W*\w{0,4}\u9519\u8bef",
+        re.IGNORECASE,
+    ),
     # "7B × 2 → 14B × 2 = 14 GB → 28 GB"
     "states numbers before and after a change": re.compile(
         r"\d\w*\s*→\s*[\d.]+\w*\s*×[^=≈→]*=\s*[\d.]+\s?\w*\s*→\s*\d"
@@ -35,8 +41,14 @@ _REASONS = {
 def wording(statement: Statement, left: Side) -> str:
     """Return why two sides of a statement may not be meant as equal, or ""."""
     name = _MIXTURE.search(statement.text)
-    if name and [number.value for number in numbers_in(left.expression)] == [int(name[1]), int(name[2]) * BILLION]:
+    if name and {number.value for number in numbers_in(left.expression)} == _numbers_of(name):
         return "holds the name of a mixture of experts"
     if _ADDS_TO.search(statement.text):
         return "adds to what a variable had before"
     return next((why for why, pattern in _REASONS.items() if pattern.search(statement.plain)), "")
+
+
+def _numbers_of(name: re.Match[str]) -> set[int]:
+    """Return how many experts a model's name gives, and how many parameters each has."""
+    experts, size = (name["experts"], name["size"]) if name["size"] else (name["of"], name["each"])
+    return {int(experts), int(size) * BILLION}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
@@ -15,6 +16,8 @@ from tallystick.derivations.statements import TAKEN, Derivation
 MOST_BETWEEN = 3  # lines from one addend to the next: a rule or blank line may separate them
 LONGEST_RUN = 12  # parts of one addend listed below it
 LEAST_VECTOR = 16  # elements of a norm or a bias
+LONGEST = 200  # characters of a line of a list
+_WHOLE = re.compile(r"(?<![\w.,])\d[\d,]{0,14}(?![\w.,]*\d)")
 
 
 class Allowances:
@@ -79,6 +82,23 @@ class Allowances:
         products = (self.so_far.at(place).expression for place in places)
         sizes = {number.value for product in products if product is not None for number in numbers_in(product)}
         return any(more in (size, 2 * size) for size in sizes if size >= LEAST_VECTOR)
+
+    def has_unread(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a line without a statement has the number that a total has more.
+
+        Example: "- 16 scalars" in its list.
+        """
+        more = claim.stated - self.so_far.sum(places).exact
+        if not places or more <= 0 or more.denominator != 1:
+            return False
+        lines = self.derivation.statements[min(places) : self.so_far.place + 1]
+        read = {line.line for line in lines}
+        between = (number for number in range(lines[0].line, lines[-1].line) if number not in read)
+        return any(
+            int(found[0].replace(",", "")) == more
+            for number in between
+            for found in _WHOLE.finditer(self.derivation.lines[number - 1][:LONGEST])
+        )
 
     def are_listed(self, places: Sequence[int]) -> bool:
         """Return whether the statements from the first of `places` to the current one form a list.

@@ -33,6 +33,7 @@ from tallystick.derivations.statements import (
 
 MOST_BEGUN = 12  # characters of a label that must begin a line
 LEAST_ADDENDS = 3
+MOST_LABEL = 6  # words of a label; more are a sentence
 MOST_BEFORE = 2  # lines above the last ones
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
 MOST_SPREAD = Fraction(1, 50)  # of a rounded total that takes one layer several times
@@ -75,10 +76,20 @@ class Implied:
         if found is None or found.fits:
             return found
         addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
-        passed = self.allowances.passes_over(found.places) or self.allowances.replaces(found.places, claim)
-        if len(addends) < 2 or passed:
+        allowed = (self.allowances.passes_over(found.places), self.allowances.replaces(found.places, claim))
+        passed = any(allowed) or self.allowances.has_unread(found.places, claim)
+        if len(addends) < 2 or passed or self._restates(statement, claim, addends):
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))
+
+    def _restates(self, statement: Statement, claim: Claim, places: Sequence[int]) -> bool:
+        """Return whether a sentence repeats a total, or a number that is computed above it.
+
+        Examples: "accept 31.5M total rather than …", "but the experts hold 1.36B total".
+        """
+        sentence = len(statement.label.split()) > MOST_LABEL
+        same = (place for place in places if self.so_far.at(place).written.meets(claim.written))
+        return any(sentence or is_total(self.derivation.statements[place]) for place in same)
 
     def _sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         above = self.so_far.summed(claim.written)

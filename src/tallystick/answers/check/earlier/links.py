@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from tallystick.answers.check.chain.readings import Readings
 from tallystick.answers.check.chain.rounding import is_cut
 from tallystick.answers.check.chain.sides import first_addend, first_factor, paired_parts
 from tallystick.answers.check.claims import LEAST_COUNT, is_whole
 from tallystick.answers.check.earlier.references import References
-from tallystick.derivations.arithmetic import Expression, Number, Operation, alone, evaluate, exactly
+from tallystick.derivations.arithmetic import Expression, Number, Operation, alone, evaluate, exactly, is_sum
 from tallystick.derivations.statements import Side
 
+CARRIES = "goes on from a wrong product above it"
 ROUND = 1000  # a number that it does not divide is written to its last digit
 
 
@@ -19,6 +22,7 @@ class Links:
     def __init__(self, readings: Readings, references: References) -> None:
         self.readings = readings
         self.references = references
+        self.wrong: dict[tuple[Fraction, ...], Fraction] = {}  # results of products, by their factors
 
     def pair(self, left: Side, right: Side, asides: bool) -> tuple[Side, Side, bool]:
         """Return two neighbouring sides as they are compared, and whether they agree."""
@@ -28,6 +32,23 @@ class Links:
             meant = right._replace(expression=begun) if isinstance(begun, Number) else right
             return left, self.readings.meant_by(left, meant, asides=asides), False
         return left, self._begun(left, right, asides), True
+
+    def record(self, product: Expression, stated: Fraction) -> None:
+        """Record the wrong result of a product: a later sum may hold it."""
+        if factors := _factors(product):
+            self.wrong[factors] = stated
+
+    def carries(self, left: Side, right: Side, asides: bool) -> str:
+        """Return why a sum is not judged, or "": it has the wrong result of a product above it."""
+        sum_, number = left.expression, alone(right.expression, loose=right.loose)
+        if not (self.wrong and is_sum(sum_) and number is not None):
+            return ""
+        found = [self.wrong.get(_factors(part)) for part in sum_.parts]
+        values = [
+            self.readings.value(part, asides).exact if wrong is None else wrong
+            for part, wrong in zip(sum_.parts, found, strict=True)
+        ]
+        return CARRIES if any(found) and number.meets(exactly(sum(values, Fraction(0)))) else ""
 
     def _begun(self, left: Side, right: Side, asides: bool) -> Side:
         """Return the part of a side that is the side before it, or else the side.
@@ -78,6 +99,14 @@ class Links:
             return exact.is_exact and stated.exact not in (exact.exact, value.exact)
         ends = (value, exactly(value.low), exactly(value.high))  # "32 × 135.3M = 4,328M" of 4,328,521,728
         return not (value.meets(stated) or any(is_cut(left, right, one, stated) for one in ends))
+
+
+def _factors(product: Expression) -> tuple[Fraction, ...]:
+    """Return the factors of a product of numbers, in order of their size, or ()."""
+    if not (isinstance(product, Operation) and set(product.symbols) == {"*"}):
+        return ()
+    factors = [part.value for part in product.parts if isinstance(part, Number)]
+    return tuple(sorted(factors)) if len(factors) == len(product.parts) else ()
 
 
 def _has_rounded(side: Expression) -> bool:
