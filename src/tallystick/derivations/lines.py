@@ -89,7 +89,7 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
         if held is not None and _belongs(held, line):
             text = held.text if held.last == line.first else f"{held.text} {line.text}"
             power = "^" if _is_power(held, line) else " "  # a superscript on its own line
-            held = Line(held.first, line.last, text, f"{held.plain}{power}{line.plain}", held.margin)
+            held = Line(held.first, line.last, text, f"{held.plain}{power}{line.plain}", min(held.margin, line.margin))
             continue
         if held is not None:
             yield held

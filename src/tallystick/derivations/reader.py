@@ -179,9 +179,11 @@ class _Reader(Rows, Totals):
         if len(self.statements) == before:
             self._title(line)
         heading = _HEADING.match(line.text) is not None
-        sets = heading and all(map(_sets_size, self.statements[before:]))  # "### GPT-S (d=768, L=12)"
+        new, colon = self.statements[before:], line.plain.rstrip(_QUOTED).endswith((":", "\uff1a"))
+        # "### GPT-S (d=768, L=12)", "TOTAL (full=False):"
+        sets = (heading and all(map(_sets_size, new))) or (colon and all(_sets(one) for one in new))
         if sets or len(self.statements) == before or self.statements[-1].titles:
-            if heading or line.plain.rstrip(_QUOTED).endswith((":", "\uff1a")):
+            if heading or colon:
                 below = Below(self.heading, line.margin, line.margin + item, margin_of(line.text))
                 self.outer = [] if heading else [*self.outer[-MOST_OUTER:], below]
                 self.heading = line.plain.strip(" #*:\uff1a")[:MOST_SHOWN]
@@ -312,6 +314,11 @@ def _sets_size(statement: Statement) -> bool:
     *names, number = (side.expression for side in statement.sides)
     named = bool(statement.name) and all(isinstance(name, Name) for name in names)
     return named and isinstance(number, Number) and number.value < LEAST_SUM
+
+
+def _sets(statement: Statement) -> bool:
+    """Return whether a statement is a setting in parentheses, perhaps without a number."""
+    return statement.aside and bool(statement.name) and len(statement.sides) == 1
 
 
 def _is_shared(pieces: Sequence[Token], place: int) -> bool:

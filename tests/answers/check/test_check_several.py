@@ -91,3 +91,41 @@ def test_models_that_a_text_names_have_totals_of_their_own(name):
 def test_a_model_that_is_only_cited_leaves_the_total():
     text = "GPT-2 small:\nWords: 50257 × 768 = 38,597,376\nBlocks: 12 × 7,087,872 = 85,054,464\nTotal: 123,651,840\n\nGPT-3 has 175B.\n"
     assert tallystick.check(text).total_claimed == 123_651_840
+
+
+PARTS = """\
+- embedding：(30522 + 512 + 2) * 768
+  - 总参数量为 23,835,648
+- multi_head：768 * 768 * 3 + 768 * 768 一共12个
+  - 总参数量为28,311,552
+- FFN：768 * 3072 + 3072 * 768 一共12个
+  - 总参数量为 56,623,104
+"""
+BLOCK = """\
+words                2000 × 64       =   128,000
+per layer:
+  attention          4 × (64² + 64)  =    16,640
+  MLP                2 × 64 × 256    =    32,768
+                                     -----------
+                                          49,408
+× 12 layers                          =   592,896
+TOTAL                                =   720,896
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "against", "line", "total"),
+    [
+        (PARTS, "bert-base-uncased", None, None),  # each is of its item
+        (BLOCK, None, 8, 720_896),  # the layers end where their indentation does
+        ("Adapters:\n- Words: 64 × 64 = 4,096\n- Total: 4,096\nTOTAL (stage 1, full=False):\n4,096 + 8,192 = 12,288\n", None, 5, 12_288),
+        ("| Tokenizer | 4.000 pieces |\n|---|---|\n| Parâmetros | ~8M |\n", None, 3, 8_000_000),
+        ("| Type | 12 layers |\n|---|---|\n| Parameters | 28M |\n", None, 3, 28_000_000),
+        ("Total: 2 × 64 × 1000 = 128,000\n\n| Parameters | 28M |\n|---|---|\n", None, 1, 128_000),
+        ("MLP: 3 × 4096 × 16000 = 196,608,000\nHead: 131,072,000\nTotal: 327,680,000\nCompute: 1.5e15 × 3600 = 5.4e18\n", None, 3, 327_680_000),
+    ],
+)  # fmt: skip
+def test_a_total_is_of_the_whole_and_not_of_the_part_above_it(text, against, line, total):
+    answer = tallystick.check(text, against=against)
+    assert (answer.total_line, answer.total_claimed) == (line, total)
+    assert all(equation.correct for equation in answer.equations)

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 # Each tag, with the label words that imply it.
@@ -21,7 +21,7 @@ _WORDS = tuple(
         ("segment", r"\b(segment\w*|token.?types?|type embed\w*)\b"),
         ("pooler", r"\b(pooler|pooling)\b"),
         ("head", r"\b(lm.?head|(?<!multi)(?<!multi.)head\b(?!s)|unembed\w*|(?:to|into|onto|over) (?:the |its )?vocab\w*|output (layer|embed\w*|matrix|vocab\w*)|out_head|classifier|logits?)"),
-        ("attention", r"\b(\w*att(n|ention)\w*|mha|gqa|mqa)\b|_attn"),
+        ("attention", r"\b(\w*att(n|ention)\w*|mha|gqa|mqa|multi.?head(ed)?)\b|_attn"),
         ("qkv", r"qkv|c_attn|\bin_proj|\bq ?[,/&+] ?k|quer(y|ies)[,/ ]+(and )?keys?"),
         ("q", r"\b(w_?q|q_proj|quer(y|ies)|q)\b"),
         ("k", r"\b(w_?k|k_proj|keys?|k)\b"),
@@ -156,6 +156,11 @@ def tags_of(label: str) -> frozenset[str]:
 def nearest_tags(labels: Iterable[str]) -> frozenset[str]:
     """Return the tags of the first label that has any; the nearest label comes first."""
     return next((tags for label in labels if (tags := tags_of(label))), frozenset())
+
+
+def names_part(items: Sequence[str]) -> bool:
+    """Return whether the nearest item that a line stands under is a part of a model."""
+    return bool(items) and bool(tags_of(items[0]) - KINDS)
 
 
 def layers_of(label: str) -> int | None:

@@ -17,7 +17,7 @@ from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, Lists, is_bytes
 from tallystick.answers.check.earlier.repeated import Repeated
-from tallystick.answers.check.labels import KINDS, tags_of
+from tallystick.answers.check.labels import KINDS, names_part, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
@@ -298,6 +298,8 @@ class Implied:
                 for place in free
                 if (one := self.derivation.statements[place]).section == statement.section and one.line >= begins
             ]
+            if names_part(statement.items) and not own:
+                return []  # "- MLP: …", and below it "- total 56,623,104"
             free = own if len(own) > 1 else free
             rows = [place for place in free if self.allowances.are_listed([place])] if "|" in statement.plain else free
             return rows if len(rows) > 2 else free  # a table's total sums its own rows

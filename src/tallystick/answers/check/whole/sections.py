@@ -10,7 +10,7 @@ from operator import attrgetter
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.equations import Judge
-from tallystick.answers.check.labels import KINDS, PROJECTIONS, nearest_tags, tags_of
+from tallystick.answers.check.labels import KINDS, PROJECTIONS, names_part, nearest_tags, tags_of
 from tallystick.derivations.arithmetic import Operation
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
@@ -66,16 +66,25 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
         return False
     headings = (*statement.items[:1], statement.heading, statement.section)
     around = next((tags for words in headings if (tags := tags_of(words))), frozenset[str]())
-    if COUNT_OF.search(statement.label) and not is_near(judge, claim) and (around - KINDS or is_matrix(claim)):
+    counts = COUNT_OF.search(statement.label) is not None and not is_near(judge, claim)
+    if counts and (around - KINDS or (claim.expression is not None and is_matrix(claim))):
         return False  # "Parameters: 768 × 3072" of the MLP above
+    # "- MLP: 768 × 3072 + …", and below it "- total 56,623,104"
+    below = names_part(statement.items) and not adds(claim)
     unnamed = not (about or is_near(judge, claim) or _OF_MODEL.search(words))
-    if unnamed and "one" in around and not _adds_embedding(claim):
+    if below or (unnamed and "one" in around and not _adds_embedding(claim)):
         return False  # a table of one layer
     over = claim.expression is None and _is_behind(judge, statement, around)
     part = unnamed and around - KINDS and not over
     if (part or ("block" in about and counts_embeddings(judge, claim))) and not adds(claim):
         return False
     return about <= {"all", "block"} or (adds(claim) and "one" not in about)
+
+
+def is_bare(judge: Judge, statement: Statement, claim: Claim) -> bool:
+    """Return whether a number is only called the parameters: "| Parameters | 28M |"."""
+    bare = claim.expression is None and COUNT_OF.search(statement.label) is not None
+    return bare and not is_near(judge, claim)
 
 
 def _is_behind(judge: Judge, total: Statement, around: frozenset[str]) -> bool:

@@ -31,6 +31,7 @@ from tallystick.answers.check.whole.sections import (
     about_of,
     adds,
     counts_embeddings,
+    is_bare,
     is_matrix,
     is_near,
     is_of_section,
@@ -49,6 +50,7 @@ from tallystick.answers.check.whole.several import (
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation
 from tallystick.derivations.statements import TOTAL, Statement
 
+MOST_PARAMETERS = 10**14  # of a model; a larger number counts operations
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_ROWS = 2  # of a table, above their sum
@@ -121,6 +123,7 @@ def _stated_whole(judge: Judge) -> Whole:
     found = {place: claim for place, claim in found.items() if not is_of_section(judge, claim, largest)}
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
+    found = {place: claim for place, claim in found.items() if not is_bare(judge, statements[place], claim)} or found
     if not found:
         ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, in_prose))
         return Whole(next((place for place in ways if place is not None), None))
@@ -175,10 +178,10 @@ def _is_item(statement: Statement) -> bool:
 
 
 def _largest(judge: Judge) -> Fraction:
-    """Return the largest number that the text computes, bytes and operations apart."""
+    """Return the largest number that may count parameters among those that a text computes."""
     lines = zip(judge.derivation.statements, judge.claims, strict=True)
     sizes = (claim.meant for line, claim in lines if claim is not None and claim.expression and not measures(line))
-    return max(sizes, default=Fraction(0))
+    return max((size for size in sizes if size <= MOST_PARAMETERS), default=Fraction(0))
 
 
 def _of_adapters(judge: Judge) -> int | None:
