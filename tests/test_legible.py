@@ -34,6 +34,8 @@ READS_WORDS = {
     "answers/check/chain/wording.py",
     "derivations/chains.py",
     "derivations/totals.py",
+    "derivations/units.py",
+    "derivations/words.py",
     "derivations/statements.py",
     "derivations/phrases.py",
     "derivations/reader.py",

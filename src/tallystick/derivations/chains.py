@@ -15,7 +15,6 @@ from tallystick.derivations.arithmetic import Expression, Name, Number, Operatio
 from tallystick.derivations.lines import Line
 from tallystick.derivations.parser import prefix, suffix
 from tallystick.derivations.phrases import (
-    ABOUT,
     MOST_COUNTED,
     computes,
     counted_each,
@@ -24,7 +23,6 @@ from tallystick.derivations.phrases import (
     is_count,
     is_sure,
     is_variable,
-    unit_of,
 )
 from tallystick.derivations.reading import MOST_SHOWN, Reading
 from tallystick.derivations.rewrites import (
@@ -37,6 +35,8 @@ from tallystick.derivations.rewrites import (
 )
 from tallystick.derivations.statements import TOTAL, Side
 from tallystick.derivations.tokens import Token
+from tallystick.derivations.units import unit_of
+from tallystick.derivations.words import ABOUT
 
 MOST_NAMED = 3  # words that name an addend
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w")
@@ -174,7 +174,8 @@ class Chains(Reading):
         if begin.sides and side.unit and begin.sides[-1].unit not in ("", side.unit):
             self._add(line, begin.label, begin.sides, name=begin.name, clause=clause)
             return _Beginning(begin.label, "", [side], read[0].start)  # "589,824 parameters = 2,359,296 bytes"
-        begin.sides.append(side._replace(sure=False) if begin.goes_on and not begin.sides else side)
+        more = begin.goes_on and not begin.sides and isinstance(side.expression, Number)
+        begin.sides.append(side._replace(sure=False) if more else side)
         return begin
 
     def _is_name(self, token: Token) -> bool:

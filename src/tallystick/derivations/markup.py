@@ -83,7 +83,7 @@ _PRINTED = re.compile(
     r"\bprint\(\s*(?:f?[\"'][^\"'{}]{0,40}\{\s*)?([A-Za-z_]\w*)\s*(?:(?::[^{}\"']{0,20})?\}[^\"']{0,40}[\"'])?(?:,\s*[\"'][^\"']{0,40}[\"'])?\s*\)(?=\s*(?:#|//|=))"
 )
 
-_FORMAT = re.compile(r":[<>]?[\d,_]{0,4}\.\d{1,2}[fe%g]\}")  # of Python: f"{total / 1e6:.1f}M"
+_FORMAT = re.compile(r":[<>^]?\+?[\d,_]{0,4}(?:\.\d{1,2})?[dfe%g]\}")  # of Python: f"{total / 1e6:.1f}M"
 
 # Commands whose argument is text or styled text; nested braces are removed from the inside out.
 _STYLE = re.compile(
@@ -193,7 +193,7 @@ def plain(line: str) -> str:
         line = _OF_PRODUCT.sub(r"\g<rest> = ", _RESULT.sub(" = ", line))
     if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, without mathematics between them
         line = line.replace("\\(", "(").replace("\\)", ")")
-    if ":." in line:
+    if "{" in line and ":" in line:
         line = _FORMAT.sub("}", line)
     if "\\" in line or "{" in line or line.lstrip().startswith("&"):
         line = _without_latex(line)

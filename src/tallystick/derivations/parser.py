@@ -10,14 +10,16 @@ from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, is_sum
-from tallystick.derivations.phrases import JOINS, MOST_WORDS, is_count, is_unit, is_variable
+from tallystick.derivations.phrases import MOST_WORDS, is_count, is_unit, is_variable
 from tallystick.derivations.tokens import MOST_NESTED, Token, too_deep
+from tallystick.derivations.words import JOINS
 
 MOST_TOKENS = 2000  # per side of an equation
 LONGEST_KIND = 3  # letters of what qualifies a unit: KV
 _PROJECTIONS = frozenset("QKVO")  # letters that label an addend: "+ O 8192 × 4096"
 _BEGINS = JOINS - {"and", "with", "for", "each", "per"}  # words that begin a clause, and label no addend
 LEAST_COUNTED = 1000  # "2,360,064 /layer" counts; 12 / heads divides
+COLUMN = 2  # blanks before a name that a number does not multiply
 WIDE = 3  # blanks that end a column
 MOST_LOOKED_AT = 40  # tokens inside parentheses that only comment
 
@@ -161,11 +163,13 @@ class _Reader:
         token = self._next()
         if token is None or (token.kind == "word" and token.text not in self.known):
             return None
+        before = self.pieces[self.position - 1]
         if token.kind == "word":
-            return "*"
+            behind = self.pieces[self.position + 1 : self.position + 2]
+            remark = token.start - before.end >= COLUMN and (not behind or behind[0].kind == "open")
+            return None if remark else "*"  # "C = 384  n_embd (width)" names its size
         if token.kind != "open":
             return None
-        before = self.pieces[self.position - 1]
         scaled = before.number is not None and before.number.rounded  # "38.6M(38,597,376)" states one number twice
         if (
             token.start > before.end

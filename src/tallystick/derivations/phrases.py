@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from itertools import accumulate, takewhile
+from itertools import takewhile
 
 from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.tokens import Token
+from tallystick.derivations.words import ADDED, ARROWS, COUNTERS, COUNTS, EACH, FUNCTIONS, JOINS, LETTERS
 
 MOST_COUNTED = 999  # layers and other counts
 LONG_PRODUCT = 3  # signs of a product whose words only say what its factors count
@@ -15,7 +16,7 @@ MOST_WORDS = 5  # between a number and the next operator
 
 # Units that may follow a number without changing its value.
 _UNIT = re.compile(
-    r"(?:per[-_]?)?(?:layers?|blocks?|param\w*|weights?|bias(?:es)?|heads?|tokens?|experts?|dims?|dimensions?|elements?|entries"
+    r"(?:per[-_]?)?(?:layers?|blocks?|param\w*|weights?|bias(?:es)?|heads?|tokens?|requests?|users?|sequences?|samples?|experts?|dims?|dimensions?|elements?|entries"
     r"|values?|floats?|numbers?|each|in|total|positions?|words?|vectors?|matri\w+|projections?|rows?|col(?:umn)?s?|copies"
     r"|modules?|neurons?|vocab\w*|bytes?|[kmgt]?i?b|\w*flops?|macs?|targets?|norms?"
     r"|schicht\w*|blöcke|bl[oö]ck\w*|gewicht\w*|couches?|blocs?|poids|capas?|bloques?|blocos?|camadas?|pesos?|octets?|[kmgt]o"
@@ -31,147 +32,14 @@ _SCALES = re.compile(
 _RATE = re.compile(rf"{_UNIT.pattern}/{_UNIT.pattern}", re.IGNORECASE)  # "12 layers × 7,087,872 params/layer"
 # Words that a product of sizes may follow: "3 matrices d × 4d".
 _MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|矩阵|행렬", re.IGNORECASE)
-# Words that count what follows: "4 个 8×8" is four of them.
-_COUNTERS = frozenset(["个", "個", "块", "塊", "张", "張", "组", "組", "枚", "개"])
-_COUNTED = {
-    "bytes": re.compile(
-        r"(?<![^\W\d_])(?:[KMGT]i?B|(?-i:[KkMG]i?o)|bytes?|octets?|байт\w*|ba[jy]t\w*|[КМГТ]и?Б)(?![^\W_])|字节|バイト|바이트",
-        re.IGNORECASE,
-    ),
-    "seconds": re.compile(
-        r"(?<![^\W\d_])(?:[mnuµ]?s|sec|(?:milli|micro|nano)?seconds?|minutes?|hours?|days?|years?|секунд\w*|мс)(?![^\W_])|毫?秒|分钟|小时|天|年|초",
-        re.IGNORECASE,
-    ),
-    "operations": re.compile(r"FLOP|\bops\b", re.IGNORECASE),
-    "multiplications": re.compile(r"MACs?\b", re.IGNORECASE),  # one is two operations
-    "parameters": re.compile(
-        r"\b(?:param|parâm|parám|weights?\b|floats?\b|elements?\b|gewichte|poids|pesos|параметр)|参数|參數|パラメータ|파라미터",
-        re.IGNORECASE,
-    ),
-}
 
-ABOUT = frozenset(  # words for ≈
-    [
-        "about",
-        "approx",
-        "approximately",
-        "aproximadamente",
-        "aprox",
-        "approximativement",
-        "cerca",
-        "roughly",
-        "around",
-        "nearly",
-        "circa",
-        "ca",
-        "rund",
-        "etwa",
-        "ungefähr",
-        "environ",
-        "unos",
-        "около",
-        "примерно",
-        "约",
-        "大约",
-        "約",
-        "およそ",
-        "약",
-        "대략",
-    ]
-)
 
-# "W_q, W_k each (768 × 768)" has that product several times.
-_EACH = frozenset(
-    [
-        "each",
-        "every",
-        "je",
-        "jeweils",
-        "chacun",
-        "chacune",
-        "cada",
-        "ciascuno",
-        "ciascuna",
-        "каждый",
-        "各",
-        "每个",
-        "각각",
-    ]
-)
-
-PLUS = frozenset(["plus", "più", "más", "mais", "плюс"])
-_ADDED = ("加上", "再加")  # what follows is added to what stands before
 _QUOTIENT = re.compile(r"[^\W\d_]{1,2}/\d+")
 _MEGABYTES = re.compile(r"[KMGT]i?B")
 _CONTINUED = re.compile(r"\d{3}")  # digits behind a comma and a blank
 
-ARROWS = frozenset(["->", "=>", "-->", "→"])
-# Signs and names of functions, which have no value here: √128, sqrt(3072), log2(50257).
-_FUNCTIONS = frozenset(
-    [
-        "√",
-        "∛",
-        "sqrt",
-        "binom",
-        "log",
-        "log2",
-        "log10",
-        "ln",
-        "exp",
-        "floor",
-        "ceil",
-        "round",
-        "min",
-        "max",
-        "mod",
-        "softmax",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "sigmoid",
-        "sigma",
-        "σ",
-        "relu",
-        "abs",
-        "pow",
-        "@",  # of matrices
-    ]
-)
 
 _ROUNDS = re.compile(r"(?:round|ceil|floor|align)_\w+")  # round_to_64(256 * 8/3)
-
-_COUNTS = frozenset(["two", "three", "four", "both"])
-_LETTERS = frozenset("ксвиуоаяàèé")  # words of one letter, in Russian, French and Italian
-
-JOINS = frozenset(
-    [
-        "and",
-        "or",
-        "but",
-        "with",
-        "where",
-        "while",
-        "so",
-        "then",
-        "thus",
-        "hence",
-        "therefore",
-        "for",
-        "let",
-        "if",
-        "given",
-        "each",
-        "per",
-        "which",
-        "since",
-        "that",
-        "equals",
-    ]
-)
 
 
 _NO_ADJECTIVES = JOINS | {"of", "in", "from", "out", "more", "fewer", "other", "to", "per"}
@@ -186,13 +54,13 @@ def computes(pieces: Sequence[Token]) -> bool:
 def is_variable(token: Token) -> bool:
     """Return whether a word looks like a name in a formula: d, L, n_embd, W1."""
     named = len(token.text) == 1 or not token.text.isalpha()
-    return token.kind == "word" and named and token.text not in _LETTERS and "-" not in token.text
+    return token.kind == "word" and named and token.text not in LETTERS and "-" not in token.text
 
 
 def is_function(token: Token) -> bool:
     """Return whether a word or sign is a function without a value here: √, math.sqrt, log_10."""
     name = token.text.rpartition(".")[2].lower().strip("\\")
-    return name.replace("_", "") in _FUNCTIONS or _ROUNDS.fullmatch(name) is not None
+    return name.replace("_", "") in FUNCTIONS or _ROUNDS.fullmatch(name) is not None
 
 
 def is_unit(token: Token) -> bool:
@@ -228,7 +96,7 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
             return False  # "freq_base f32" is a name and its type, not a product
         if piece.kind != "word" or piece.text in known or depth:
             continue
-        if piece.text.lower() in _EACH and place + 1 < end and pieces[place + 1].text == "+":
+        if piece.text.lower() in EACH and place + 1 < end and pieces[place + 1].text == "+":
             return False  # "7.1M each + 38.6M" adds several
         rate = place > start + 1 and pieces[place - 2].text == "*" and _RATE.fullmatch(piece.text)
         said = (
@@ -250,7 +118,7 @@ def is_count(number: Number | None) -> bool:
 
 def counted_each(pieces: Sequence[Token], start: int) -> Number | None:
     """Return how many of a number the words before it count, or None: "8 blocks: 2.2M each"."""
-    if pieces[-1].text.lower() not in _EACH:
+    if pieces[-1].text.lower() not in EACH:
         return None
     counts = [piece.number for piece in pieces[:start] if piece.number is not None]
     operators = any(piece.kind == "operator" for piece in pieces[:start])
@@ -293,12 +161,16 @@ def _ends_remark(pieces: Sequence[Token]) -> bool:
 def _is_rate(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
     """Return whether a slash before a word gives a rate: "59 MB / layer".
 
-    "4 layers × 20M/layer" multiplies it by the number of layers.
+    "4 layers × 20M/layer" and "800 KB/token × 8192 tokens" multiply it by a number of these.
     """
     behind = pieces[place + 1 : place + 2]
     if pieces[place].text != "/" or not behind or behind[0].kind != "word" or behind[0].text in known:
         return False
-    counted = (piece.text.lower() for piece in pieces[:place] if piece.kind == "word")
+    after, *count = (piece.text for piece in (*pieces[place + 2 : place + 4], pieces[place]))
+    if after == "*" and count[0].isdigit():
+        return False  # "~400M/layer × 58"
+    others = (*pieces[:place], *pieces[place + 2 :])
+    counted = (piece.text.lower() for piece in others if piece.kind == "word")
     return not any(word.startswith(behind[0].text.lower()) for word in counted)
 
 
@@ -310,7 +182,7 @@ def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
     while last < len(pieces) and pieces[last].kind == "word":
         last += 1
     words = pieces[first:last]
-    ends = last < len(pieces) and pieces[last].text == "+"
+    ends = last < len(pieces) and pieces[last].text in "+-"
     names = all(word.text.lower() not in JOINS and word.text not in known for word in words)
     return ends and names and len(words) <= MOST_WORDS and first > 0 and pieces[first - 1].kind in ("number", "close")
 
@@ -321,13 +193,13 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     if arrow or (start and pieces[start - 1].text[:1] == pieces[start].text[:1] == "."):
         return True  # "128 -> 32 = 128 × 32", "0..255"
     before = pieces[start - 1] if start else None
-    if before is not None and (is_function(before) or before.number is not None or before.text.lower() in _COUNTS):
+    if before is not None and (is_function(before) or before.number is not None or before.text.lower() in COUNTS):
         return True  # "3 × 4 4 × 5 = 3 × 5" multiplies matrices; "Two 3 × 3 = 18 weights"
     several = (
         before is not None and before.text == "of" and any(one.number for one in pieces[max(0, start - 3) : start])
     )
-    added = (word in piece.text for piece in pieces[max(0, start - 2) : start] for word in _ADDED)
-    if several or (start > 1 and pieces[start - 1].text.lower() in _EACH) or any(added):
+    added = (word in piece.text for piece in pieces[max(0, start - 2) : start] for word in ADDED)
+    if several or (start > 1 and pieces[start - 1].text.lower() in EACH) or any(added):
         return True  # "10 copies of 14GB = 140GB"; "10 GB, and with weights of 17.5 GB = 27.5 GB"
     words = start
     while words and pieces[words - 1].kind == "word" and start - words < MOST_WORDS:
@@ -338,7 +210,7 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     if last.text == "+" and (words == 1 or pieces[words - 2].text in (",", ";")):
         return False  # "…, + words 50257 × 768 = 38.6M" begins a sentence
     # "3 matrices d × 4d" may be all three.
-    counts = pieces[words].text in _COUNTERS or _MATRICES.fullmatch(pieces[words].text) is not None
+    counts = pieces[words].text in COUNTERS or _MATRICES.fullmatch(pieces[words].text) is not None
     return last.kind == "operator" or (last.kind == "number" and counts)
 
 
@@ -354,14 +226,14 @@ def goes_on(pieces: Sequence[Token], end: int) -> bool:
     while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS:
         place += 1
     behind = pieces[place : place + 2]
-    if place == end + 1 and behind and behind[0].kind == "number" and pieces[end].text in _COUNTERS:
+    if place == end + 1 and behind and behind[0].kind == "number" and pieces[end].text in COUNTERS:
         return True  # "16 × 16 = 4 个 8×8"
     return place > end and len(behind) > 1 and behind[0].text in "+*/" and behind[1].kind in ("number", "open")
 
 
 def is_added_to(pieces: Sequence[Token], end: int) -> bool:
     """Return whether more is added behind an expression: "22B ≈ 8/128 × 235B 加上 attention"."""
-    return any(word in piece.text for piece in pieces[end : end + 1] for word in _ADDED)
+    return any(word in piece.text for piece in pieces[end : end + 1] for word in ADDED)
 
 
 def _is_cut_off(pieces: Sequence[Token], end: int) -> bool:
@@ -387,26 +259,3 @@ def _is_label(pieces: Sequence[Token], place: int, start: int) -> bool:
     while place > start and pieces[place].kind == "word":
         place -= 1
     return pieces[place].text in "+-" or (place == start and pieces[start].kind == "word")
-
-
-def unit_of(pieces: Sequence[Token]) -> str:
-    """Return what an expression counts, according to the words after its last number.
-
-    The result is "parameters", "bytes", "seconds", "operations", "multiplications" or "". If a
-    product ends in a count, it has the unit of the number before: "1.27 MB × 30".
-    """
-    plain = pieces and pieces[-1].kind == "number" and pieces[-1].text[-1:].isdigit()
-    if plain and not (len(pieces) > 1 and pieces[-2].text == "*") and all(piece.kind != "open" for piece in pieces):
-        return ""  # much faster
-    depths = accumulate((piece.kind == "open") - (piece.kind == "close") for piece in pieces)
-    numbers = [(depth > 0, place) for place, depth in enumerate(depths) if pieces[place].number is not None]
-    # In "3.5 GB (a quarter: 1/4)" the parentheses only comment.
-    outer = [place for inside, place in numbers if inside == min(numbers)[0]]
-    for last in reversed(outer):
-        words = [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
-        text = " ".join(words)
-        unit = next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
-        bare = is_count(pieces[last].number) and not any(piece.kind == "word" for piece in pieces[last + 1 : last + 2])
-        if unit or not (bare and last and pieces[last - 1].text == "*"):
-            return unit
-    return ""

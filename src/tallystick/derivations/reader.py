@@ -15,7 +15,6 @@ from pathlib import Path
 from tallystick.core.budget import OverBudget
 from tallystick.derivations.arithmetic import Name, Number
 from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
-from tallystick.derivations.phrases import unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below, as_shown
 from tallystick.derivations.respelled import LabelSets, as_equation, settings_in, symbol_in
 from tallystick.derivations.rows import Rows
@@ -31,6 +30,7 @@ from tallystick.derivations.statements import (
 )
 from tallystick.derivations.tokens import Token, writes_dots
 from tallystick.derivations.totals import Totals
+from tallystick.derivations.units import unit_of
 from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, alone_in
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular

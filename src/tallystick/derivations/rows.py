@@ -10,10 +10,11 @@ from tallystick.derivations.arithmetic import Expression, Name, Number, Operatio
 from tallystick.derivations.chains import LETTER
 from tallystick.derivations.lines import RELATION, Line
 from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import is_sure, unit_of
+from tallystick.derivations.phrases import is_sure
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
 from tallystick.derivations.shapes import meant_by, product_of, shape_in
 from tallystick.derivations.statements import Row, Side, Statement
+from tallystick.derivations.units import unit_of
 from tallystick.derivations.values import WORD, Values
 
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns

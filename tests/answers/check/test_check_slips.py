@@ -248,3 +248,10 @@ def test_a_sum_that_goes_on_from_a_wrong_product_is_not_judged():
     answer = tallystick.check("Table: 201088 × 2880 = 578,813,440\nNorm and head: 2880 + 2880 × 201088 = 578,816,320\n")
     assert [(one.line, one.correct) for one in answer.equations] == [(1, False)]
     assert [one.why for one in answer.unread] == ["goes on from a wrong product above it"]
+
+
+@pytest.mark.parametrize("behind", ["", "  n_embd", "  n_embd (width)"])
+def test_a_variable_with_a_size_of_the_model_counts_its_parts(behind):
+    """The name behind a number says which size it is; the number is not multiplied by it."""
+    answer = tallystick.check(f"C = 768{behind}\nLayerNorm(C)     params: 2*C = 7,536\n", against="gpt2")
+    assert [(one.line, one.should_be) for one in answer.equations if not one.correct] == [(2, 1_536)]

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import permutations
 
+from tallystick.answers.check.chain.cells import MULTIPLE, NEAR, NEAR_ROW, Cells
 from tallystick.answers.check.chain.forms import is_sum_of_decimals
-from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, has_slip
+from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, LEAST_UNSURE, by_power, has_slip
 from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings, is_fraction
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import (
     LEAST_REFERENCE,
+    PERCENT,
     has_names,
     names_in,
     numbers_in,
     paired_parts,
     symbolic,
 )
-from tallystick.answers.check.chain.unlike import TEN, TWO_NUMBERS, unlike
-from tallystick.answers.check.chain.variables import MOST_COUNTED
+from tallystick.answers.check.chain.unlike import TWO_NUMBERS, unlike
 from tallystick.answers.check.chain.wording import wording
 from tallystick.answers.check.claims import measures
 from tallystick.answers.check.model.quantities import Quantities
@@ -37,19 +36,16 @@ ABOUT_RIGHT = "is about right, as its sign says"
 OMITS = "is right in the unit that its sum omits"  # "8 × 44M + 30 + 20.4 = 30 + 20.4 + 2.6 ≈ 53B"
 TOO_FAR = "has sides too far apart to be meant as equal"
 LONGEST_CLAUSE = 1_000  # characters; a longer one is prose
-MOST_ROWS = 12  # of a table, from one to another
-LEAST_ROW = 100  # of a row, a smaller number is a count or a width
-NEAR_ROW = 10  # a mistyped digit changes a number at most by this factor
-NEAR = Fraction(3, 2)  # sides this near are meant as equal
-LEAST_ALIKE = 2  # digits of a number that is another but for one
-POWERS = tuple(Fraction(10**power) for power in (1, 2, 3, 6, 9, 12))  # a zero or a letter too many
+LEAST_RATE = 2  # digits of a quotient that is another but for one
 
+# Which numbers of a quotient have a letter, and whether its result has none: its units cancel out.
+_CANCEL = ((True, True, True), (False, False, True), (True, False, False))
 _LETTERS = frozenset("KMGTB")  # units of counts and bytes
 _RELATION = re.compile(r"[=≈]")
 _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,2}|\${1,2}\s*$")  # "$2 \times 3$"
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 _EACH = re.compile(r"\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
-_WHOLE = re.compile(r"(?<![\w.,])\d[\d,]*(?![\w.])")
+_PER_SECOND = re.compile(r"[^\W\d]/s(?:ec)?\b")
 _RATE = re.compile(r"[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB per layer = 4.1 GB", a column's end
 _SLASH = re.compile(r"(?<!\b[^\W\d_])/\s?(?P<one>[^\W\d_]+)")  # "59 MB/layer"
 
@@ -61,38 +57,49 @@ class Doubts:
         self,
         readings: Readings,
         quantities: Quantities | None,
-        constants: Collection[str],
+        constants: Mapping[str, int],
         statements: Sequence[Statement],
     ) -> None:
-        self.statements = statements
         self.readings = readings
+        self.cells = Cells(readings, statements)
         self.quantities = quantities
         self.constants = constants  # names of the model's sizes
+        self.sizes = frozenset(constants.values())
 
     def why(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or "" if they are."""
-        why = wording(statement, left) or _of_rates(statement, left)
+        why = wording(statement, left) or self._of_rates(statement, left, right, asides)
         if why and not self.readings.are_near(left, right, asides=asides):
             return why  # a unit would set them further apart than a slip
-        related = _RELATION.search(statement.plain)
-        several = ("|" in statement.plain or not related) and self._is_several(left, right, asides)
-        if several or self._adds_each(statement, left, right, asides):
-            return "states a multiple of its product, as of all layers"
-        row = statement.clause.lstrip().startswith("|") or ("|" in statement.clause and not related)
-        columns = (row or not related) and (
-            self._are_apart(left, right, asides, row=row)
-            or _has_factor(left, right)
-            or self._adds_bias(left, right, asides)
-            or (row and self._adds_cell(statement, left, right, asides))
-        )
-        if columns or (row and self._are_unproven(statement, left, right, asides)):
-            return "has columns that may count different things"
+        if self._adds_each(statement, left, right, asides):
+            return MULTIPLE
+        if why := self.cells.why(statement, left, right, asides):
+            return why
         if self._rounds_model(left, right, asides):
             return "is right if its numbers are not rounded"
         why = self._unlike(left, right, asides=asides)
         if why == TWO_NUMBERS and self._has_one(left, right, asides):
             return ""
         return why or self._of_variables(statement, left, right, asides) or self._far(statement, left, right, asides)
+
+    def _of_rates(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
+        """Return why a quotient is not judged: it is a rate of bytes, operations or money.
+
+        A digit wrong is found if its units cancel out: "140 GB / 8 = 67.5 GB".
+        """
+        quotient, number = left.expression, right.expression
+        if not (isinstance(quotient, Operation) and quotient.symbols == ("/",)):
+            return ""
+        if not measures(statement):
+            return "divides prices: their units are not followed" if _is_priced(statement) else ""
+        one, _ = self.readings.exact(left, right, asides)
+        times = right.unit == "seconds" and not _PER_SECOND.search(statement.clause)  # a rate: "3.9 tok/s"
+        if isinstance(number, Number) and not times and is_typed_for(_to_zeros(right), one, least=LEAST_RATE):
+            parts = (isinstance(part, Number) and part.rounded for part in quotient.parts)
+            share = not number.rounded or number.unit <= PERCENT
+            if (*parts, share) in _CANCEL:
+                return ""
+        return "divides bytes or operations: their units are not followed"
 
     def _has_wrong_unit(self, left: Expression, right: Side, asides: bool) -> bool:
         """Return whether a product has a number's digits, but not its letter: "= 34M" for 34B."""
@@ -139,9 +146,9 @@ class Doubts:
         if not (left.sure and right.sure):
             values = [self.readings.value(side.expression, asides) for side in (right, left)]
             # One wrong digit in six or more is a slip of typing, whatever the words say.
-            least = LEAST_SHORT if right.unit == "parameters" else LEAST_EXACT  # "[64 x 4] = 257 parameters"
-            computed = isinstance(right.expression, Number) and isinstance(left.expression, Operation)
-            if computed and has_slip(*values, least=least):
+            least = LEAST_SHORT if right.unit == "parameters" else LEAST_UNSURE  # "[64 x 4] = 257 parameters"
+            kinds = {type(side.expression) for side in (left, right)}
+            if kinds == {Number, Operation} and has_slip(*values, least=least):
                 return ""
             return "has words or a function among its numbers"
         return self._distant(left, right, asides) or self._rounds(left, right, asides)
@@ -160,7 +167,9 @@ class Doubts:
         ratio = high / low if low else 0
         numbers = not has_names(left.expression)
         why = unlike(left, right, (one, other))
-        if not numbers and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
+        number = right.expression
+        typed = isinstance(number, Number) and number.unit == 1 and is_typed_for(number, one)  # "2 × d = 649"
+        if not (numbers or typed) and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
             why = why or "relates sizes, and counts nothing"
         if why or (numbers and self._has_wrong_unit(left.expression, right, asides)):
             return why or (OMITS if is_sum_of_decimals(left.expression) else "")
@@ -209,11 +218,12 @@ class Doubts:
         typed = isinstance(number, Number) and is_typed_for(number, one, least=1)
         if isinstance(given, Number) and not given.rounded:  # "904,626,880 = 47,308,800 + 16 × 9,832,320 + 960"
             typed = typed or is_typed_for(given, other, least=LEAST_EXACT)
-        if typed or _by_power(low, high):
+        if typed or by_power(low, high):
             return ""
         names = {name for side in (left, right) for name in names_in(side.expression)}
         known = self.quantities is not None and self.constants and bool(self.quantities.of(one))
-        named = bool(names) and not (known and not names.isdisjoint(self.constants))  # "2 × d × d_ff + d × d_ff = 90M"
+        own = not names.isdisjoint(self.constants) or all(self._is_size(name) for name in names)
+        named = bool(names) and not (known and own)  # "2 × d × d_ff + d × d_ff = 90M"
         lone = not isinstance(left.expression, Operation) or left.expression.symbols[0] in ASIDES
         if (
             named
@@ -224,6 +234,10 @@ class Doubts:
         ):
             return TOO_FAR
         return ""
+
+    def _is_size(self, name: str) -> bool:
+        """Return whether a text gives a variable one of the model's sizes: "C = 384"."""
+        return self.readings.stated[name].exact in self.sizes
 
     def _rounds_model(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a sum of rounded numbers is near the model's total, which is its result.
@@ -243,50 +257,6 @@ class Doubts:
         values = self.readings.exact(left, right, asides)
         return self.quantities is not None and any(map(self.quantities.of, values))
 
-    def _are_apart(self, left: Side, right: Side, asides: bool, *, row: bool) -> bool:
-        """Return whether a row has a range, "30-50", or a number far from its product.
-
-        Outside of a table only a small number is too far.
-        """
-        one, other = left.expression, right.expression
-        if row and isinstance(one, Number) and isinstance(other, Number) and one.rounded and other.rounded:
-            return True  # "| 36.58 GB | 33.52 GB |" before and after
-        low, high = sorted(abs(self.readings.value(side, asides).exact) for side in (one, other))
-        lettered = isinstance(other, Number) and other.rounded
-        ranges = isinstance(left.expression, Operation) and set(left.expression.symbols) <= {"-", "/"}
-        far = high > NEAR_ROW * low and (not lettered or right.unit not in ("", left.unit))
-        sizes = (
-            row
-            and high < LEAST_REFERENCE
-            and (high < LEAST_ROW or not is_one_slip(*(str(round(one)) for one in (low, high))))
-        )
-        return (ranges and low < LEAST_REFERENCE) or sizes or (far and (row or low < LEAST_REFERENCE))
-
-    def _are_unproven(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether a row's number is far from its product, and no other row has its own.
-
-        Example: "| 128 × 56 × 56 | 73,984 |" of a feature map and its parameters.
-        """
-        one, number = self.readings.exact(left, right, asides)
-        low, high = sorted((abs(one), abs(number)))
-        rounded = isinstance(right.expression, Number) and right.expression.rounded
-        if rounded or high <= NEAR * low or _are_like(low, high, right.expression):
-            return False
-        first, last = (
-            bisect_left(self.statements, line, key=_line_of)
-            for line in (statement.line - MOST_ROWS, statement.line + MOST_ROWS)
-        )
-        rows = (row.sides for row in self.statements[first:last] if len(row.sides) == 2 and "|" in row.plain)
-        return not any(self._equal(*row) for row in rows)
-
-    def _equal(self, left: Side, right: Side) -> bool:
-        """Return whether a product of numbers alone is the number next to it."""
-        if has_names(left.expression) or not isinstance(left.expression, Operation):
-            return False
-        return self.readings.value(left.expression, asides=False).meets(
-            self.readings.value(right.expression, asides=False)
-        )
-
     def _adds_each(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a sum is less than its result, and an addend is said of each of several.
 
@@ -297,72 +267,13 @@ class Doubts:
         one, other = self.readings.exact(left, right, asides)
         return other > (1 + LITTLE) * one
 
-    def _adds_bias(self, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether a row's number is its matrix and a bias: "| (96 × 363) | 34,944 |"."""
-        if not (isinstance(left.expression, Operation) and set(left.expression.symbols) == {"*"}):
-            return False
-        one, other = self.readings.exact(left, right, asides)
-        return any(other - one == number.value > 1 for number in numbers_in(left.expression))
 
-    def _adds_cell(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether a row's number adds another cell: "| 2 × 1024 | 1,024 | 3,072 |"."""
-        one, other = self.readings.exact(left, right, asides)
-        return other > one and other - one in {int(cell.replace(",", "")) for cell in _WHOLE.findall(statement.plain)}
-
-    def _is_several(self, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether a row has the product of one layer and the number of several.
-
-        Small sizes may be the other way round: "24×200 | 600" of one link and of a host.
-        """
-        one, some = self.readings.exact(left, right, asides)
-        if 0 < some < one < LEAST_FAR and (one / some).denominator == 1:
-            return True
-        if one < LEAST_REFERENCE or some * 2 < one * 3 or some > MOST_COUNTED * one:
-            return False
-        times = round(some / one)
-        number = alone(right.expression, loose=right.loose)
-        return some == times * one or (
-            times not in POWERS and number is not None and number.meets(exactly(times * one))
-        )
-
-
-def _are_like(low: Fraction, high: Fraction, number: Expression) -> bool:
-    """Return whether two numbers far apart differ by a slip: in a digit, or in a power of ten."""
-    typed = isinstance(number, Number) and any(
-        is_typed_for(number, meant, least=LEAST_ALIKE) for meant in (low, high) if meant != number.value
-    )
-    return typed or _by_power(low, high)
-
-
-def _by_power(low: Fraction, high: Fraction) -> bool:
-    """Return whether two numbers are the same but for a zero or a letter too many."""
-    return any(abs(high - power * low) <= 2 * LITTLE * high for power in POWERS)
-
-
-def _line_of(statement: Statement) -> int:
-    return statement.line
-
-
-def _of_rates(statement: Statement, left: Side) -> str:
-    """Return why a quotient is not judged: it is a rate of bytes, operations or money."""
-    if not (isinstance(left.expression, Operation) and left.expression.symbols == ("/",)):
-        return ""
-    if measures(statement):
-        return "divides bytes or operations: their units are not followed"
-    return "divides prices: their units are not followed" if _is_priced(statement) else ""
-
-
-def _has_factor(left: Side, right: Side) -> bool:
-    """Return whether a row's number is a factor of its product: "14336 | 2 × 14336".
-
-    A power of ten in a column is a size too.
-    """
-    sides = left.expression, right.expression
-    if isinstance(sides[0], Operation) and sides[0].symbols == ("^",) and sides[0].parts[0] == TEN:
-        return True
-    return any(
-        isinstance(one, Operation) and "*" in one.symbols and other in one.parts for one, other in permutations(sides)
-    )
+def _to_zeros(side: Side) -> Number:
+    """Return a number, rounded to its zeros behind ≈: "~9,500 tokens"."""
+    number = side.expression
+    assert isinstance(number, Number)  # noqa: S101
+    zeros = len(digits := str(number.value)) - len(digits.rstrip("0")) if side.loose and number.unit == 1 else 0
+    return number._replace(unit=number.unit * 10**zeros)
 
 
 def _substitutes(left: Expression, right: Expression) -> dict[str, Fraction]:

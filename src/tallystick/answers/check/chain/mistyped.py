@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.derivations.arithmetic import Expression, Number, Operation, Value
 from tallystick.derivations.slips import LEAST_TYPED, in_units, is_one_slip, misrounds
@@ -11,9 +12,11 @@ from tallystick.derivations.slips import LEAST_TYPED, in_units, is_one_slip, mis
 MOST_SPREAD = 10  # of a sum of whole numbers behind ≈
 LEAST_SHORT = 3  # the same of a number that counts parameters, next to a product
 LEAST_TAIL = 5  # digits at the end of two numbers that are equal by chance once in 100,000
+LEAST_UNSURE = 5  # digits of an exact number next to a product that holds words
 LEAST_EXACT = 6  # the same of an exact number, whatever it is called
 LEAST_TOTAL = 5  # the same of an exact total
 LEAST_SWAPPED = Fraction(1, 100)  # like LEAST_OFF: two digits are swapped by chance less often
+POWERS = tuple(Fraction(10**power) for power in (1, 2, 3, 6, 9, 12))  # a zero or a letter too many
 LEAST_OFF = Fraction(1, 20)  # a rounded total may leave out less than 1/20, and be a digit off by chance
 
 
@@ -70,3 +73,8 @@ def has_slip(stated: Value, meant: Value, *, least: int) -> bool:
         return False
     written, right = (str(value.exact) for value in numbers)
     return len(written) >= least and is_one_slip(written, right)
+
+
+def by_power(low: Fraction, high: Fraction) -> bool:
+    """Return whether two numbers are the same but for a zero or a letter too many."""
+    return any(abs(high - power * low) <= 2 * LITTLE * high for power in POWERS)

@@ -21,7 +21,7 @@ from tallystick.derivations.arithmetic import (
     evaluate,
     exactly,
 )
-from tallystick.derivations.slips import is_one_slip, is_typed_for
+from tallystick.derivations.slips import is_one_slip, is_typed_for, misrounds
 from tallystick.derivations.statements import Side
 
 TWO_NUMBERS = "sets one number equal to another, and computes nothing"
@@ -31,8 +31,10 @@ _LEAST_WHOLE = 10**6  # a smaller number may be in thousands or millions of its 
 _LEAST_TYPED = 100  # two smaller numbers with one digit apart are not mistyped
 _LEAST_CONVERTED = Fraction(3, 2)  # nearer sides are in one unit
 _PER_BYTE = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
-# Numbers in a byte of blocks of 32 that share a scale: Q4_0, Q4_1, Q5_0 and Q5_1
-_IN_BLOCKS = (Fraction(32, 18), Fraction(32, 20), Fraction(32, 22), Fraction(32, 24))
+# Bytes of a number in blocks of 32 that share a scale: Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0
+_IN_BLOCKS = tuple(Fraction(size, 32) for size in (18, 20, 22, 24, 34))
+_LEAST_IN_BLOCKS = 10  # two digits
+_KIBI = tuple((PREFIXES[1] / PREFIXES[0]) ** power for power in range(MOST_PREFIXES))  # of KB, MB and so on
 _SCALES = (
     Fraction(1),
     *((mine / its) ** power for mine, its in product(PREFIXES, PREFIXES) for power in range(MOST_PREFIXES)),
@@ -40,7 +42,7 @@ _SCALES = (
 )
 _OPERATIONS = (2, 6)  # of each parameter
 _WIDTHS = (2, 4, 8)  # bytes of a number
-_CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, (*_PER_BYTE, *_IN_BLOCKS)))
+_CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, _PER_BYTE))
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
@@ -79,7 +81,7 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         why = "is right if a comma separates two numbers"
     elif _restates(other, *values):
         why = "restates its factors as round numbers"
-    elif right.unit in MEASURED and left.unit != right.unit and isinstance(one, Name | Number):
+    elif right.unit in MEASURED and left.unit != right.unit and _is_given(one) and not _rounds_slip(one, other):
         why = "gives parameters in another unit"  # "one expert (of one layer) = 352 MB"
     elif right.unit == "seconds":
         why = "gives a time: its unit is not followed"
@@ -92,6 +94,15 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
     elif isinstance(other, Operation) and other.symbols == ("^",) and other.parts[0] == TEN:
         why = "rounds to a power of ten"
     return why or _divided(one, right, *values) or _shaped(one, other)
+
+
+def _is_given(side: Expression) -> bool:
+    return isinstance(side, Name | Number)
+
+
+def _rounds_slip(one: Expression, other: Expression) -> bool:
+    """Return whether a number rounds another but for a digit: "157,286,400 ≈ 757M FLOPs"."""
+    return isinstance(one, Number) and isinstance(other, Number) and misrounds(other, one.value)
 
 
 def _listed(left: Expression, right: Expression, one: Fraction, other: Fraction) -> str:
@@ -204,7 +215,16 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     like = 0 if whole and isinstance(left.expression, Operation) else LIKE
     conversions = _SCALES if right.unit == "bytes" and _ends_in_width(left.expression) else _CONVERSIONS
     near = (abs(ratio - conversion) <= like * ratio for conversion in conversions)
-    return "converts to another unit" if any(near) else ""
+    blocks = not _ends_in_width(left.expression) and _is_in_blocks(one, number)
+    return "converts to another unit" if any(near) or blocks else ""
+
+
+def _is_in_blocks(weights: Fraction, number: Expression) -> bool:
+    """Return whether a number is the size of a matrix in blocks: "256 × 256 = 36 KB" of Q4_0."""
+    if not isinstance(number, Number) or number.value < _LEAST_IN_BLOCKS * number.unit:
+        return False
+    ways = ((share, scale) for share in _IN_BLOCKS for scale in _KIBI)
+    return any(abs(weights * share - number.value * scale) * 2 <= number.unit * scale for share, scale in ways)
 
 
 def _ends_in_width(side: Expression) -> bool:

@@ -8,12 +8,13 @@ from fractions import Fraction
 from functools import reduce
 from math import prod
 
-from tallystick.answers.check.chain.mistyped import is_mistyped
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim, is_total
 from tallystick.answers.check.earlier.addends import Addends
-from tallystick.answers.check.labels import tags_of
-from tallystick.derivations.arithmetic import Value, exactly
+from tallystick.answers.check.labels import layers_of, tags_of
+from tallystick.derivations.arithmetic import Number, Value, exactly
+from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Derivation, Statement
 
 # "× 12 layers", "all attention × 32 = 1,342,177,280", "x 96 heads * 96 layers = …"
@@ -22,6 +23,9 @@ _TIMES_LABEL = re.compile(
 )
 
 _COUNTS = re.compile(r"(?<![\d.,])\d{1,3}(?![\d.,]*\d)")
+SHORT = 2  # digits of a rounded number of layers
+LEAST_EXACT = 4  # the same of an exact one
+LEAST_DIGITS = 5  # before its zeros: $400,000 mistypes nothing
 LEAST_PRODUCT = 10_000  # a smaller number may be a multiple by chance
 MOST_ROWS = 12  # of a table, compared with each other
 MOST_TIMES = 200  # layers
@@ -41,14 +45,21 @@ class Multiples:
         last = (
             self.so_far.place - 1 if self.so_far.place and self.so_far.claims[-2] else None
         )  # e.g. an adapter's line, which is not an addend
-        fit = (one for one in (above, last) if one is not None and self._is_times(one, times, claim))
+        layers = layers_of(statement.label) or times_before(statement) == 0
+        fit = (
+            one
+            for one in (above, last)
+            if one is not None
+            and (self._is_times(one, times, claim) or (layers and self._types_layers(one, times, claim)))
+        )
         # "32 × layers: 5,670,961,152" may stand far below the number of one layer.
         far = (one for one in self.so_far.free() if self.so_far.at(one).stated * times == claim.stated)
         if (place := next(fit, None)) is None and (place := next(far, None)) is None:
             return None
         one = self.so_far.at(place)
         whole = is_total(self.derivation.statements[place]) or times_before(statement)
-        if one.stated * times != claim.stated and not (whole or claim.is_rounded or self._types(place, times, claim)):
+        types = self._types(place, times, claim) or self._types_layers(place, times, claim)
+        if one.stated * times != claim.stated and not (whole or claim.is_rounded or types):
             return None  # "12 layers" may include parts that the line above omits
         return place
 
@@ -62,10 +73,12 @@ class Multiples:
             return None
         counts = [count for count in map(int, _COUNTS.findall(statement.label)) if 1 < count <= MOST_TIMES]
         above = self.so_far.free()[:MOST_ROWS] if counts else ()
+        precise = len(str(claim.stated).rstrip("0")) >= LEAST_DIGITS
         for count in counts:
             for place in above:
-                if self.so_far.at(place).stated * count == claim.stated:
-                    return count, place, True
+                exact = self.so_far.at(place).stated * count == claim.stated
+                if exact or (precise and self._types(place, count, claim)):
+                    return count, place, exact
         layers = above if "block" in tags_of(statement.label) else ()
         one = [place for place in layers if "one" in tags_of(self.derivation.statements[place].label)][:1]
         fits = ((count, place, False) for place in one for count in counts if self._is_layers(place, count, claim))
@@ -75,6 +88,21 @@ class Multiples:
         """Return whether a claim rounds `times` the number of a line, or does but for a digit."""
         layers = self.so_far.at(place).written.times(exactly(times))
         return layers.meets(claim.written) or is_mistyped(claim, exactly(layers.exact), judged=True)
+
+    def _types_layers(self, place: int, times: int, claim: Claim) -> bool:
+        """Return whether a number of layers is one layer several times, but for a digit.
+
+        Example: "Per layer: 12.6M", below it "6 layers: 73.5M". Layers may add a little to it.
+        """
+        number, one = claim.side, self.so_far.at(place)
+        if not isinstance(number, Number) or "one" not in tags_of(self.derivation.statements[place].label):
+            return False
+        layers = one.written.times(exactly(times))
+        if not claim.is_rounded:
+            return is_typed_for(number, layers.exact, least=LEAST_EXACT)
+        ways = (way for way in (layers.exact, one.true * times) if is_typed_for(number, way, least=SHORT))
+        less = claim.written.high < layers.low
+        return any(less or abs(way - claim.stated) > LEAST_OFF * way for way in ways)
 
     def _is_times(self, place: int, times: int, claim: Claim) -> bool:
         """Return whether a claim is about `times` the number of an earlier line."""

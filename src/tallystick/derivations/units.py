@@ -1,0 +1,50 @@
+"""Tell what an expression counts, by the words after its last number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tallystick.derivations.phrases import is_count
+from tallystick.derivations.tokens import Token
+
+_COUNTED = {
+    "bytes": re.compile(
+        r"(?<![^\W\d_])(?:[KMGT]i?B|(?-i:[KkMG]i?o)|bytes?|octets?|байт\w*|ba[jy]t\w*|[КМГТ]и?Б)(?![^\W_])|字节|バイト|바이트",
+        re.IGNORECASE,
+    ),
+    "seconds": re.compile(
+        r"(?<![^\W\d_])(?<!/)(?:[mnuµ]?s|sec|(?:milli|micro|nano)?seconds?|minutes?|hours?|days?|years?|секунд\w*|мс)(?![^\W_])|毫?秒|分钟|小时|天|年|초",
+        re.IGNORECASE,
+    ),
+    "operations": re.compile(r"FLOP|\bops\b", re.IGNORECASE),
+    "multiplications": re.compile(r"MACs?\b", re.IGNORECASE),  # one is two operations
+    "parameters": re.compile(
+        r"\b(?:param|parâm|parám|weights?\b|floats?\b|elements?\b|gewichte|poids|pesos|параметр)|参数|參數|パラメータ|파라미터",
+        re.IGNORECASE,
+    ),
+}
+
+
+def unit_of(pieces: Sequence[Token]) -> str:
+    """Return what an expression counts, according to the words after its last number.
+
+    The result is "parameters", "bytes", "seconds", "operations", "multiplications" or "". If a
+    product or quotient ends in a count, it has the unit before that: "1.27 MB × 30".
+    """
+    plain = pieces and pieces[-1].kind == "number" and pieces[-1].text[-1:].isdigit()
+    if plain and not (len(pieces) > 1 and pieces[-2].text in "*/") and all(piece.kind != "open" for piece in pieces):
+        return ""  # much faster
+    depths = accumulate((piece.kind == "open") - (piece.kind == "close") for piece in pieces)
+    numbers = [(depth > 0, place) for place, depth in enumerate(depths) if pieces[place].number is not None]
+    # In "3.5 GB (a quarter: 1/4)" the parentheses only comment.
+    outer = [place for inside, place in numbers if inside == min(numbers)[0]]
+    for last in reversed(outer):
+        words = [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
+        text = " ".join(words)
+        unit = next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
+        bare = is_count(pieces[last].number) and not any(piece.kind == "word" for piece in pieces[last + 1 : last + 2])
+        if unit or not (bare and last and pieces[last - 1].text in "*/"):
+            return unit
+    return ""
