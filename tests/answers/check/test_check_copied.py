@@ -124,6 +124,8 @@ def test_a_format_of_code_relates_no_numbers():
         "- Previous spec assumed 8192 × 384 = 3,145,728 params\n"
         "- Net: **+1,572,864 params** (model total ~30M → ~31.5M)\n"
         "- Decision recorded: accept 31.5M total rather than trim the width.\n",
+        "| words | 130 × 256 | 33,280 |\n|---|---|---|\n| layers | 2 × 852,480 | 1,704,960 |\n| final | 256 | 256 |\n"
+        "| **total** | | **~1.74 M** |\n\nAt d=128 the total is ~440 K parameters.\n",
         "  gate: 2048 × 5888 = 12,058,624\n  up: 2048 × 5888 = 12,058,624\n  down: 5888 × 2048 = 12,058,624\n"
         "  Total per MLP: 3 × 2048 × 5888 = 36,175,872 ≈ 36M params\n\n"
         "Experts (smaller, width 736):\n"

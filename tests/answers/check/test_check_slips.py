@@ -255,3 +255,18 @@ def test_a_variable_with_a_size_of_the_model_counts_its_parts(behind):
     """The name behind a number says which size it is; the number is not multiplied by it."""
     answer = tallystick.check(f"C = 768{behind}\nLayerNorm(C)     params: 2*C = 7,536\n", against="gpt2")
     assert [(one.line, one.should_be) for one in answer.equations if not one.correct] == [(2, 1_536)]
+
+
+@pytest.mark.parametrize(
+    ("text", "should_be"),
+    [
+        ("Attention:\n- Q: 16.8M\n- K: 4.2M\n- V: 4.2M\n- O: 16.8M\n- **Total: 82M**\n", 42_000_000),
+        ("Parts:\n- Per layer total: ~1.77M\n- 4 layers: 7.1M\n- Embeddings: ~2.3M\n- **Total: ~9.1M**\n", 9_400_000),
+        ("Layers: 2 × 49,664 = 99,328\nHead: 64×64 + 64 = 4,160\n\nTOTAL ≈ 173,000 parameters\n", 103_488),
+        ("Parts:\n- 4 layers: 7.1M\n- Embeddings: ~0.3M\n- **Total: ~7.2M**\n", None),  # it may leave these out
+        ("Parts:\n- 4 layers: 7.1M\n- Embeddings: ~2.3M\n- **Total: ~9.7M**\n", None),  # and these may be more
+    ],
+)
+def test_a_digit_wrong_in_the_total_of_a_list_without_formulas(text, should_be):
+    wrong = [one.should_be for one in tallystick.check(text).equations if not one.correct]
+    assert wrong == ([] if should_be is None else [should_be])

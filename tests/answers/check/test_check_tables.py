@@ -102,3 +102,37 @@ def test_a_shape_with_a_blank_behind_its_comma_has_thousands():
     assert [one.should_be for one in tallystick.check("Sizes: 2 × 3 = 6\nW (64, 64)   4,086\n").equations][1:] == [
         4_096
     ]
+
+
+SUMS = [
+    ("8K", "2.8 GB", "21.8 GB"),
+    ("16K", "5.6 GB", "24.6 GB"),
+    ("32K", "11.5 GB", "30.5 GB"),
+    ("64K", "23.0 GB", "42.0 GB"),
+    ("128K", "46.0 GB", "65.0 GB"),
+]
+PARTS = [("3M", "34M", "37M"), ("25M", "67M", "92M"), ("85M", "101M", "186M"), ("393M", "168M", "561M")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "row", "column", "changed", "should_be"),
+    [
+        (SUMS, 2, 1, "51.5 GB", 11_500_000_000),  # the same weights are added to each cache
+        (SUMS, 2, 2, "30.9 GB", 30_500_000_000),
+        (PARTS, 2, 2, "136M", 186_000_000),  # two columns are added
+        (PARTS, 3, 2, "567M", 561_000_000),
+    ],
+)
+def test_a_column_is_the_sum_of_others(rows, row, column, changed, should_be):
+    assert all(correct for _, correct, _ in judged(table(rows, "abc")))
+    cells = [list(line) for line in rows]
+    cells[row][column] = changed
+    assert [e for e in judged(table(cells, "abc")) if not e[1]] == [
+        (row + 3, False, pytest.approx(should_be, rel=1e-2))
+    ]
+
+
+def test_a_ratio_of_wide_columns_needs_no_further_row():
+    rows = [("128", "7 MB"), ("1,024", "56 MB"), ("4,096", "824 MB"), ("16,384", "896 MB")]
+    text = f"Width: 2 × 768 = 1,536\n\n{table(rows, ('tokens', 'cache'))}"
+    assert [e for e in judged(text) if not e[1]] == [(7, False, 224_000_000)]

@@ -1,59 +1,97 @@
-"""Judge table rows in which a column multiplies others: "| 768 | 50,257 | 38,597,376 |"."""
+"""Judge table rows in which a column multiplies or adds others: "| 768 | 50,257 | 38,597,376 |"."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations
+from functools import reduce
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from tallystick.answers.check.claims import Equation, as_number
 from tallystick.answers.check.equations import Judge
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Number, Operation, Value, alone, evaluate, exactly
-from tallystick.derivations.slips import is_typed_for
+from tallystick.derivations.slips import LEAST_TYPED, is_typed_for
 from tallystick.derivations.statements import Row
 
 LEAST_ROWS = 3  # that have the product, and are unlike each other
 LEAST_VARIED = Fraction(5, 4)  # the largest of them by the smallest
 MOST_BETWEEN = 3  # lines from one to the next; a head and its rule take more
+WIDE = 8  # the largest by the smallest of rows that need no further one to prove a ratio
+SHORT = 2  # digits of a number that is mistyped, if more rows than that are right
 MOST_WRONG = 1  # rows with a slip
 MOST_COLUMNS = 8  # of a table
 
 
-class _Product(NamedTuple):
-    """A column that is the product of others, and of a number that all rows share."""
+class _Relation(NamedTuple):
+    """A column that is the product of others and of a number that rows share, or their sum."""
 
     column: int
-    factors: tuple[int, ...]
-    times: Value = exactly(1)
+    others: tuple[int, ...]
+    shared: Value = exactly(1)
+    adds: bool = False
+    rows: int = 0  # in which it holds
 
     def of(self, row: Row) -> Value | None:
-        """Return the product in a row, or None if a factor is not a number."""
-        total = self.times
-        for column in self.factors:
-            factor = _value(row, column)
-            if factor is None:
-                return None
-            total = total.times(factor)
-        return total
+        """Return what a row's number must be, or None if another one of the row is missing."""
+        values = [_value(row, column) for column in self.others]
+        found = [value for value in values if value is not None]
+        if len(found) < len(values):
+            return None
+        return reduce(Value.plus if self.adds else Value.times, found, self.shared)
+
+    def mistyped(self, row: Row) -> dict[int, Fraction]:
+        """Return the columns with a digit wrong in a row, each with the right number."""
+        meant, stated = self.of(row), _value(row, self.column)
+        found = {self.column: meant.exact} if meant is not None else {}
+        if self.adds and stated is not None and meant is not None:
+            off = stated.exact - meant.exact
+            found |= {one: value.exact + off for one in self.others if (value := _value(row, one)) is not None}
+        least = SHORT if self.rows >= LEAST_ROWS else LEAST_TYPED
+        numbers = ((column, _number(row, column), right) for column, right in found.items() if right > 0)
+        return {
+            column: right
+            for column, number, right in numbers
+            if number is not None and is_typed_for(number, right, least=least)
+        }
 
 
 def judge_tables(judge: Judge) -> None:
-    """Record the products in the rows of tables that no equation states.
+    """Record the products and sums in the rows of tables that no equation states.
 
     A row is wrong if the others have the product, and it has it but for a digit.
     """
     judged = judge.numbers()
     for rows in _tables(judge.derivation.rows):
-        for product in _products(rows):
-            for row in rows:
-                value, stated, number = product.of(row), _value(row, product.column), _number(row, product.column)
-                if value is None or stated is None or number is None or (row.line, number.value) in judged:
+        relations = list(_relations(rows))
+        for row in rows:
+            wrong = list[dict[int, Fraction]]()
+            for relation in relations:
+                value, stated, number = relation.of(row), _value(row, relation.column), _number(row, relation.column)
+                if value is None or stated is None or number is None:
                     continue
-                fits = value.meets(stated)
-                if fits or is_typed_for(number, value.exact):
-                    judge.equations.append(_equation(row, value.exact, number.value, fits))
+                if not value.meets(stated):
+                    wrong.append(relation.mistyped(row))
+                elif (row.line, number.value) not in judged:
+                    judge.equations.append(_equation(row, value.exact, number.value, correct=True))
+            column, right = _blamed(wrong)
+            number = _number(row, column)
+            if right and number is not None and (row.line, number.value) not in judged:
+                judge.equations.append(_equation(row, right, number.value, correct=False))
+
+
+def _blamed(wrong: Sequence[dict[int, Fraction]]) -> tuple[int, Fraction]:
+    """Return the column whose number most relations of a row call wrong, and the right number.
+
+    Return the number 0 if no relation is wrong but for a digit.
+    """
+    times = Counter(column for relation in wrong for column in relation)
+    if not times:
+        return 0, Fraction(0)
+    column, _ = times.most_common(1)[0]
+    return column, next(relation[column] for relation in wrong if column in relation)
 
 
 def _tables(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -67,17 +105,36 @@ def _tables(rows: Sequence[Row]) -> Iterator[list[Row]]:
     yield table
 
 
-def _products(rows: Sequence[Row]) -> Iterator[_Product]:
-    """Yield the columns of a table that are products: of two others, or of one and a number."""
+def _relations(rows: Sequence[Row]) -> Iterator[_Relation]:
+    """Yield the columns that are sums or products of two others, or of one and a number."""
     columns = range(min(MOST_COLUMNS, max((len(row.cells) for row in rows), default=0)))
     for column in columns:
-        pairs = combinations((one for one in columns if one != column), 2)
-        found = next((one for pair in pairs if _holds(one := _Product(column, pair), rows)), None)
-        shares = (_Product(column, (one,), times) for one in columns[:column] for times in _ratios(rows, one, column))
-        # A ratio comes from a row; a shape is a row's own product.
-        found = found or next((one for one in shares if _holds(one, rows, given=int(one.times.exact != 1))), None)
-        if found is not None:
+        pairs = list(combinations((one for one in columns if one != column), 2))
+        products = (_held(_Relation(column, pair), rows) for pair in pairs)
+        shares = (
+            # A ratio comes from a row; a shape is a row's own product.
+            _held(_Relation(column, (one,), times), rows, given=int(times.exact != 1))
+            for one in columns[:column]
+            for times in _ratios(rows, one, column)
+        )
+        added = ((pair, exactly(0), 0) for pair in pairs)
+        more = (((one,), less, 1) for one in columns[:column] for less in _differences(rows, one, column))
+        sums = (
+            _held(_Relation(column, others, shared, adds=True), rows, given=given)
+            for others, shared, given in chain(added, more)
+        )
+        if found := next(filter(None, chain(products, shares)), None):
             yield found
+        if found := next(filter(None, sums), None):
+            yield found
+
+
+def _differences(rows: Sequence[Row], one: int, other: int) -> list[Value]:
+    """Return what rows add to a column, the most precise first, as the weights to each cache."""
+    values = ((_value(row, one), _value(row, other)) for row in rows)
+    pairs = [(less, more) for less, more in values if less is not None and more is not None and less.high < more.low]
+    found = [Value(more.exact - less.exact, more.low - less.high, more.high - less.low) for less, more in pairs]
+    return sorted(found, key=lambda more: more.high - more.low)[: MOST_WRONG + 1]
 
 
 def _ratios(rows: Sequence[Row], one: int, other: int) -> list[Value]:
@@ -93,18 +150,18 @@ def _ratios(rows: Sequence[Row], one: int, other: int) -> list[Value]:
     return [ratio for ratio in ratios[: MOST_WRONG + 1] if computed or ratio.exact != 1]
 
 
-def _holds(product: _Product, rows: Sequence[Row], *, given: int = 0) -> bool:
-    """Return whether all rows but one have a product that differs from row to row.
+def _held(relation: _Relation, rows: Sequence[Row], *, given: int = 0) -> _Relation | None:
+    """Return a relation that holds in all rows but one, and differs from row to row, else None.
 
     Args:
-        product: the columns.
+        relation: the columns.
         rows: the rows of the table.
         given: how many rows have it anyway.
     """
     wrong, sizes = 0, set[Fraction]()
     for row in rows:
         current().step()
-        value, stated = product.of(row), _value(row, product.column)
+        value, stated = relation.of(row), _value(row, relation.column)
         if value is None or stated is None:
             continue
         if value.meets(stated):
@@ -112,9 +169,14 @@ def _holds(product: _Product, rows: Sequence[Row], *, given: int = 0) -> bool:
         else:
             wrong += 1
         if wrong > MOST_WRONG:
-            return False
+            return None
+    if len(sizes) < LEAST_ROWS:
+        return None
     # Scores of 40.0 to 40.5 are a column's multiple by chance.
-    return len(sizes) >= LEAST_ROWS + given and max(sizes) > LEAST_VARIED * min(sizes)
+    varied = max(sizes) > LEAST_VARIED * min(sizes)
+    wide = max(sizes) >= WIDE * min(sizes)
+    enough = len(sizes) >= LEAST_ROWS + given or wide
+    return relation._replace(rows=len(sizes) - given + wide) if varied and enough else None
 
 
 def _number(row: Row, column: int) -> Number | None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from tallystick.answers.check.chain.cells import MULTIPLE, NEAR, NEAR_ROW, Cells
 from tallystick.answers.check.chain.forms import is_sum_of_decimals
-from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, LEAST_UNSURE, by_power, has_slip
+from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, LEAST_UNSURE, by_power, has_slip, to_zeros
 from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings, is_fraction
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import (
@@ -94,7 +94,11 @@ class Doubts:
             return "divides prices: their units are not followed" if _is_priced(statement) else ""
         one, _ = self.readings.exact(left, right, asides)
         times = right.unit == "seconds" and not _PER_SECOND.search(statement.clause)  # a rate: "3.9 tok/s"
-        if isinstance(number, Number) and not times and is_typed_for(_to_zeros(right), one, least=LEAST_RATE):
+        if (
+            isinstance(number, Number)
+            and not times
+            and is_typed_for(to_zeros(number, loose=right.loose), one, least=LEAST_RATE)
+        ):
             parts = (isinstance(part, Number) and part.rounded for part in quotient.parts)
             share = not number.rounded or number.unit <= PERCENT
             if (*parts, share) in _CANCEL:
@@ -266,14 +270,6 @@ class Doubts:
             return False
         one, other = self.readings.exact(left, right, asides)
         return other > (1 + LITTLE) * one
-
-
-def _to_zeros(side: Side) -> Number:
-    """Return a number, rounded to its zeros behind ≈: "~9,500 tokens"."""
-    number = side.expression
-    assert isinstance(number, Number)  # noqa: S101
-    zeros = len(digits := str(number.value)) - len(digits.rstrip("0")) if side.loose and number.unit == 1 else 0
-    return number._replace(unit=number.unit * 10**zeros)
 
 
 def _substitutes(left: Expression, right: Expression) -> dict[str, Fraction]:

@@ -46,7 +46,8 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
     number = claim.side
     if not isinstance(number, Number) or sums.exact <= 0 or sums.meets(claim.written):
         return False
-    exact = is_whole(number) and (sums.low == sums.high or sums.high - sums.low <= MOST_SPREAD)
+    number = to_zeros(number, loose=claim.rounded)
+    exact = is_whole(number) and number.unit == 1 and (sums.low == sums.high or sums.high - sums.low <= MOST_SPREAD)
     written, meant = (str(in_units(value, number.unit)) for value in (claim.stated, sums.exact))
     if len(written) != len(meant):
         return False
@@ -54,6 +55,12 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
     enough = exact or (judged and abs(sums.exact - claim.stated) > (LEAST_SWAPPED if swapped else least) * sums.exact)
     digits = (LEAST_TOTAL if judged else LEAST_EXACT) if exact else LEAST_TYPED
     return enough and len(written) >= digits and is_one_slip(written, meant)
+
+
+def to_zeros(number: Number, *, loose: bool) -> Number:
+    """Return a number, rounded to its last digit before zeros if it is `loose`: "~9,500"."""
+    zeros = len(digits := str(number.value)) - len(digits.rstrip("0")) if loose and number.unit == 1 else 0
+    return number._replace(unit=number.unit * 10**zeros) if zeros else number
 
 
 def ends_alike(stated: Fraction, meant: Fraction) -> bool:

@@ -191,12 +191,22 @@ class Columns:
         if _MORE.search(statement.plain):
             return False
         lines = self.derivation.lines
-        first = self.derivation.statements[block[0]].line
+        first = self._begin(block[0])
         above = lines[first - 2].rstrip(" *_") if first > 1 else ""
         in_comments = SECTION.match(lines[first - 1]) is not None  # "# up: 4096 × 11008 = 45.1M"
         headed = SECTION.match(above) is not None and not in_comments
         begins = headed or not above.strip(MARGIN) or above.endswith((":", "\uff1a"))
         return begins or DRAWN.fullmatch(above) is not None or margin_of(above) < margin_of(lines[first - 1])
+
+    def _begin(self, place: int) -> int:
+        """Return the line at which a block begins, with the lines above it that it goes on from."""
+        first = self.derivation.statements[place].line
+        for above in range(place - 1, -1, -1):
+            line, claim = self.derivation.statements[above], self.so_far.claims[above]
+            if line.last != first - 1 or claim is None or not claim.users:
+                break
+            first = line.line
+        return first
 
     def _are_nested(self, places: Sequence[int]) -> bool:
         """Return whether one of some statements stands under another statement, or next to one."""

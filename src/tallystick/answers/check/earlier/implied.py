@@ -88,8 +88,11 @@ class Implied:
         Examples: "accept 31.5M total rather than …", "but the experts hold 1.36B total".
         """
         sentence = len(statement.label.split()) > MOST_LABEL
-        same = (place for place in places if self.so_far.at(place).written.meets(claim.written))
-        return any(sentence or is_total(self.derivation.statements[place]) for place in same)
+        totals = [place for place in places if is_total(self.derivation.statements[place])]
+        if any(self.so_far.at(place).written.low > claim.written.high for place in totals):
+            return True  # "At d = 128 the total is ~440 K", below a larger total
+        same = [place for place in places if self.so_far.at(place).written.meets(claim.written)]
+        return bool(same) and (sentence or not set(same).isdisjoint(totals))
 
     def _sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         above = self.so_far.summed(claim.written)

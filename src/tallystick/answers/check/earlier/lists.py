@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from tallystick.answers.check.chain.binary import BINARY
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike
+from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
@@ -89,27 +90,35 @@ class Lists:
     def block(self, statement: Statement, claim: Claim) -> Sum | None:
         """Return the block that a total ends, if it is less, or much more, or has a digit wrong.
 
-        Each addend has a formula. The total goes on from their numbers as written, or before they
-        were rounded.
+        If each addend has a formula, the total goes on from their numbers as written, or before
+        they were rounded. Else it may leave something out, and only a digit wrong is found.
         """
         number = claim.side
         if claim.stated < LEAST_TOTAL or not isinstance(number, Number) or not names_sum(statement.label):
             return None
-        places = self.columns.products(statement, exact=False)
+        computed = self.columns.products(statement, exact=False)
+        places = computed or self._plain_block(statement)
         lines = [self.derivation.statements[place] for place in places]
-        if not places or not self.columns.is_closed(statement, places):
+        if len(places) < 2 or not self.columns.is_closed(statement, places):
             return None
         tied = any(TIED.search(line.plain) for line in (*lines, statement))
         if tied or self.are_apart(places, counts=not is_bytes(statement)):
             return None
         sums = self.so_far.sum(places)
         ways = (sums.exact, sum((self.so_far.at(place).true for place in places), Fraction(0)))
-        less = claim.stated + number.unit <= min(ways)
         far = all(abs(way - claim.stated) > LEAST_OFF * claim.stated for way in ways)
-        typed = far and any(is_typed_for(number, way, least=SHORT) for way in ways)
-        more = MOST_MORE * max(ways) < claim.stated < NEAR * max(ways)
-        wrong = (less or typed or more) and not self.allowances.leaves_out(places, claim)
+        less = claim.written.high < sums.low and sums.exact - claim.stated > LITTLE * claim.stated
+        wrong = (far or less) and any(is_typed_for(number, way, least=SHORT) for way in ways)
+        if computed:
+            below = claim.stated + number.unit <= min(ways)
+            wrong = wrong or below or MOST_MORE * max(ways) < claim.stated < NEAR * max(ways)
+        wrong = wrong and not self.allowances.leaves_out(places, claim)
         return Sum(tuple(places), sums, fits=False) if wrong else None
+
+    def _plain_block(self, statement: Statement) -> list[int]:
+        """Return the statements right above a total, unless the last of them is a total too."""
+        before = self.derivation.statements[self.so_far.place - 1] if self.so_far.place else statement
+        return [] if names_sum(before.label) else self.columns.block(statement)
 
     def lacking(self, statement: Statement, claim: Claim, added: Sequence[int]) -> Sum | None:
         """Return the rows of a table if its total leaves out an embedding among them, else None.

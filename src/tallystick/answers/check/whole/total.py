@@ -80,7 +80,8 @@ def _counts(judge: Judge, place: int) -> bool:
     total, statement = judge.so_far.at(place), judge.derivation.statements[place]
     if judge.quantities is not None and mentions_adapters(statement.section) and not is_near(judge, total):
         return False
-    if TOTAL.search(words_of(statement)) or statement.label.startswith("+"):
+    bare = is_bare(judge, statement, total)
+    if (TOTAL.search(words_of(statement)) and not bare) or statement.label.startswith("+"):
         return True
     others = [(line, one) for line, one in zip(judge.derivation.statements, judge.claims, strict=True) if one]
     computed = [
