@@ -64,6 +64,8 @@ _OF_NUMBER = re.compile(
 _COLUMN = re.compile(r"([^\W\d][^=≈:|*]*[^\d\s]\s+[x*]\s?\d{1,3})\s{2,}([\d(][^=≈]*[=≈].*)")
 # Between the parts of "gate: 4096 × 14336 = 58,720,256  up: 58,720,256"
 _PARTS = re.compile(r"(?<=[\dKMB])\s{2,}(?=[^\W\d]\w*:\s*[≈~]?\s?\d)")
+_BARS = re.compile(r"\s\|{1,2}\s")
+_LABELLED = re.compile(r"\s*[^\W\d][^|:=≈]{0,60}:\s*[≈~]?\s?\d")
 _STATED = re.compile(r"[:=≈]\s*[≈~]?\s?\d")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
@@ -210,6 +212,10 @@ class _Reader(Rows, Totals):
         if (symbol := symbol_in(line.plain)) is not None and (size := alone_in(self._tokens(symbol["size"]))):
             self._add(line, symbol["words"], [Side(size)], name=symbol["name"])
             return
+        if "|" in line.plain and len(parts := _beside(line.plain)) > 1:
+            for part in parts:
+                self._line(line._replace(plain=part))
+            return
         line = line._replace(plain=as_equation(line.plain))
         if line.plain.count("|") > 1 and not _RULE.fullmatch(line.plain):
             self._shown(line)
@@ -335,6 +341,12 @@ def _last_words(text: str, pieces: Sequence[Token], place: int) -> str:
     words = text[pieces[first].start : pieces[place].start].strip(_AROUND)
     bare = "|" in text and not any(map(str.isalpha, words))  # "| q_proj | (1600, 1600) | 2,560,000 |"
     return text[: pieces[place].start].strip(_AROUND) if bare else words
+
+
+def _beside(text: str) -> list[str]:
+    """Return the parts of a line between bars: "trainable: 20,971,520 || all params: 8.05B"."""
+    parts = _BARS.split(text)
+    return parts if all(map(_LABELLED.match, parts)) else [text]
 
 
 def _parts(text: str) -> list[str]:

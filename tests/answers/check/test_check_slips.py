@@ -270,3 +270,15 @@ def test_a_variable_with_a_size_of_the_model_counts_its_parts(behind):
 def test_a_digit_wrong_in_the_total_of_a_list_without_formulas(text, should_be):
     wrong = [one.should_be for one in tallystick.check(text).equations if not one.correct]
     assert wrong == ([] if should_be is None else [should_be])
+
+
+@pytest.mark.parametrize("share", ["", "   (78.1%)"])
+@pytest.mark.parametrize(("block", "should_be"), [("4,724,736", None), ("4,754,736", 4_724_736)])
+def test_a_digit_wrong_in_a_block_that_its_layers_multiply(share, block, should_be):
+    text = (
+        "per layer:\n  attention  4 × (768² + 768)    =   2,362,368\n  FFN in     768 × 3072 + 3072   =   2,362,368\n"
+        f"                                    ──────────\n                                     {block}\n"
+        f"× 12 layers                      =  56,696,832{share}\n"
+    )
+    wrong = [(one.line, one.should_be) for one in tallystick.check(text).equations if not one.correct]
+    assert wrong == ([] if should_be is None else [(5, should_be)])

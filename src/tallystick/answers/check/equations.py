@@ -15,6 +15,7 @@ from tallystick.answers.check.claims import (
     LEAST_COUNT,
     Claim,
     is_total,
+    is_whole,
     kind_of,
     lone,
 )
@@ -30,6 +31,7 @@ from tallystick.answers.check.terms import Term, labelled
 from tallystick.answers.check.terms import times as times_of
 from tallystick.answers.check.verdicts import Verdicts
 from tallystick.derivations.arithmetic import (
+    ASIDES,
     Number,
     Operation,
     Undefined,
@@ -37,6 +39,7 @@ from tallystick.derivations.arithmetic import (
     exactly,
 )
 from tallystick.derivations.phrases import is_count
+from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import (
     Derivation,
     Side,
@@ -98,6 +101,7 @@ class Judge(Verdicts):
                 self._sum_of(statement, claim, found)
 
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
+        sides = self._with_right_factor(statement, sides)
         asides = self.readings.asides(sides)
         pairs = [self.links.pair(left, right, asides) for left, right in pairwise(sides)]
         cut = None
@@ -161,6 +165,29 @@ class Judge(Verdicts):
                 return  # "Total: 884,736 × 3" of three rows with that number
             if (found := self.implied.sum(statement, claim, judged=True)) is not None:
                 self._sum_of(statement, claim, found)
+
+    def _with_right_factor(self, statement: Statement, sides: Sides) -> Sides:
+        """Return the sides with the number of one layer right, if a digit of it is wrong.
+
+        Example: "7,057,872 × 12 layers = 85,054,464" below parts of 7,087,872.
+        """
+        first, number = sides[0].expression, sides[1].expression if len(sides) > 1 else None
+        if isinstance(number, Operation) and set(number.symbols) <= ASIDES:
+            number = number.parts[0]  # "= 85,054,464 (78.1%)"
+        if not (isinstance(first, Operation) and first.symbols == ("*",) and isinstance(number, Number)):
+            return sides
+        one, count = sorted(first.parts, key=lambda part: isinstance(part, Number) and is_count(part))
+        counted = isinstance(count, Number) and is_count(count) and count.value > 0 and statement.last > statement.line
+        if not (isinstance(one, Number) and isinstance(count, Number) and counted and one.value >= LEAST_TOTAL):
+            return sides
+        meant = number.value / count.value
+        if meant == one.value or not (is_whole(one) and is_typed_for(one, meant)):
+            return sides
+        if not (self.so_far.summed(exactly(meant)) or (self.quantities and self.quantities.of(meant))):
+            return sides
+        self.correct(statement, lone(one), meant)
+        right = first._replace(parts=tuple(Number(meant) if part is one else part for part in first.parts))
+        return [sides[0]._replace(expression=right), *sides[1:]]
 
     def _links(
         self, statement: Statement, claim: Claim, sides: Sides, pairs: list[tuple[Side, Side, bool]], *, asides: bool

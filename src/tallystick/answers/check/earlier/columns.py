@@ -143,13 +143,16 @@ class Columns:
         taken = any(TAKEN.search(line) or TAKEN_TIMES.search(line) for line in lines[first - 1 : statement.line])
         return found if sure and not taken and not self._are_nested(found) else []
 
-    def block(self, statement: Statement) -> list[int]:
+    def block(self, statement: Statement, *, spaced: bool = False) -> list[int]:
         """Return the statements on the lines right above a total, one on each, under its heading.
 
-        All are indented alike.
+        All are indented alike. With `spaced`, a blank line may stand above the total.
         """
         lines, found, free = self.derivation.statements, list[int](), frozenset(self.so_far.free())
         line, margin = statement.line, -1
+        above = self.derivation.lines[max(0, line - 3) : line - 1]
+        if spaced and len(above) == 2 and not above[1].strip() and "|" not in above[0]:
+            line -= 1
         for place in range(self.so_far.place - 1, -1, -1):
             one, claim = lines[place], self.so_far.claims[place]
             if claim is not None and claim.defines:

@@ -26,7 +26,7 @@ MOST_MORE = Fraction(5, 4)  # of a block: what its lines may leave out
 NEAR = 2  # a total off by more than this factor is not meant as that sum
 EMBEDDINGS = frozenset({"token", "position"})
 SHORT = 2  # digits of a total that is a block's with one mistyped
-_RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?[a-z]|→", re.IGNORECASE)
+_RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?(?:[a-z]{3}|s\b)|→", re.IGNORECASE)
 _REJECTED = re.compile(r"\btoo (?:much|many|large|big)\b", re.IGNORECASE)  # "14.5M... too much": another is tried
 
 
@@ -118,7 +118,7 @@ class Lists:
     def _plain_block(self, statement: Statement) -> list[int]:
         """Return the statements right above a total, unless the last of them is a total too."""
         before = self.derivation.statements[self.so_far.place - 1] if self.so_far.place else statement
-        return [] if names_sum(before.label) else self.columns.block(statement)
+        return [] if names_sum(before.label) else self.columns.block(statement, spaced=True)
 
     def lacking(self, statement: Statement, claim: Claim, added: Sequence[int]) -> Sum | None:
         """Return the rows of a table if its total leaves out an embedding among them, else None.
