@@ -123,10 +123,10 @@ def apart(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
 def _lists_again(judge: Judge, one: int, other: int) -> bool:
     """Return whether parts of a total are listed again under another heading, for another total."""
     lines, claims = judge.derivation.statements, [judge.so_far.at(place) for place in (one, other)]
+    if lines[one].heading == lines[other].heading or claims[0].written.meets(claims[1].written):
+        return False
     before = max((place for place in range(one) if lines[place].heading != lines[one].heading), default=-1)
-    again = _labels(judge, before, one) & _labels(judge, one, other)
-    differ = not claims[0].written.meets(claims[1].written)
-    return len(again) >= LEAST_PARTS and differ and lines[one].heading != lines[other].heading
+    return len(_labels(judge, before, one) & _labels(judge, one, other)) >= LEAST_PARTS
 
 
 def _labels(judge: Judge, before: int, place: int) -> set[str]:
