@@ -282,3 +282,10 @@ def test_a_digit_wrong_in_a_block_that_its_layers_multiply(share, block, should_
     )
     wrong = [(one.line, one.should_be) for one in tallystick.check(text).equations if not one.correct]
     assert wrong == ([] if should_be is None else [(5, should_be)])
+
+
+@pytest.mark.parametrize(("against", "wrong"), [("llama-7b", [8_192]), (None, [])])
+def test_a_letter_wrong_is_found_if_the_model_has_the_number(against, wrong):
+    """Without the model, the variable may have another value here."""
+    answer = tallystick.check("d_model = 4096\nBoth norms sum to 2 × d_model = 8M\n", against=against)
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong

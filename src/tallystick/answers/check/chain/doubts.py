@@ -175,7 +175,8 @@ class Doubts:
         typed = isinstance(number, Number) and number.unit == 1 and is_typed_for(number, one)  # "2 × d = 649"
         if not (numbers or typed) and high < LEAST_REFERENCE and isinstance(left.expression, Operation):
             why = why or "relates sizes, and counts nothing"
-        if why or (numbers and self._has_wrong_unit(left.expression, right, asides)):
+        known = numbers or self._is_known(left, one)
+        if why or (known and self._has_wrong_unit(left.expression, right, asides)):
             return why or (OMITS if is_sum_of_decimals(left.expression) else "")
         if not numbers or (high >= LEAST_FAR and not (computed and ratio <= FAR_APART)):
             factors = {number.value for side in (left, right) for number in numbers_in(side.expression)} | set(SHIFTS)
@@ -225,9 +226,7 @@ class Doubts:
         if typed or by_power(low, high):
             return ""
         names = {name for side in (left, right) for name in names_in(side.expression)}
-        known = self.quantities is not None and self.constants and bool(self.quantities.of(one))
-        own = not names.isdisjoint(self.constants) or all(self._is_size(name) for name in names)
-        named = bool(names) and not (known and own)  # "2 × d × d_ff + d × d_ff = 90M"
+        named = bool(names) and not self._is_known(left, one)  # "2 × d × d_ff + d × d_ff = 90M"
         lone = not isinstance(left.expression, Operation) or left.expression.symbols[0] in ASIDES
         if (
             named
@@ -238,6 +237,12 @@ class Doubts:
         ):
             return TOO_FAR
         return ""
+
+    def _is_known(self, left: Side, value: Fraction) -> bool:
+        """Return whether the model has what its own sizes, or letters for them, are computed to."""
+        names = set(names_in(left.expression))
+        own = not names.isdisjoint(self.constants) or all(map(self._is_size, names))
+        return self.quantities is not None and bool(self.constants) and own and bool(self.quantities.of(value))
 
     def _is_size(self, name: str) -> bool:
         """Return whether a text gives a variable one of the model's sizes: "C = 384"."""
