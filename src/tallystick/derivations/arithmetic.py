@@ -180,8 +180,14 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
         return None
     if not loose or expression.is_decimal or expression.pointed or not expression.value:
         return _rounded(expression, expression.rounded or expression.is_decimal)
-    zeros = len(digits := str(expression.value / expression.unit)) - len(digits.rstrip("0"))
+    zeros = trailing_zeros(expression.value / expression.unit)
     return _rounded(expression._replace(unit=expression.unit * 10**zeros), True)
+
+
+def trailing_zeros(number: Fraction) -> int:
+    """Return how many zeros end a number: 2 for 9,500."""
+    digits = str(number)
+    return len(digits) - len(digits.rstrip("0"))
 
 
 def scaled(expression: Expression, by: int) -> Expression:

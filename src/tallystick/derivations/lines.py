@@ -14,9 +14,8 @@ MOST_LINE = 50_000  # characters; a longer line is data or an image
 
 RELATION = re.compile(r"[=≈~]")
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # end of a line that the next line completes
-_RESULT = re.compile(
-    r"\s*(?:~=|[=≈])\s"
-)  # a line that begins with a relation continues a chain, even after a blank line
+# A line that begins with a relation continues a chain, even after a blank line.
+_RESULT = re.compile(r"\s*(?:~=|[=≈])\s")
 _TIMES = re.compile(r"\d\*\s*$")  # "shrinks by 2.7×", which counts times and multiplies nothing
 _CONTINUES = re.compile(r"\s*(?:=|≈|~=|[*/](?=\s*[\d(])|\+(?=\s*[\w(]))")
 _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 1024 × 768" is an item of a list

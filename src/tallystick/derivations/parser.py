@@ -215,9 +215,7 @@ class _Reader:
         place = self.position
         if counted and self._is(place, "number") and self._is(place + 1, "word"):
             place += 1
-        first = place
-        while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
-            place += 1
+        first, place = place, self._behind_words(place)
         named = any(len(piece.text) > 1 or piece.text in _PROJECTIONS for piece in self.pieces[first:place])
         if self._is(first, "word") and self.pieces[first].text in _BEGINS:
             return  # "6.5 - so the last has 1": a dash before a clause
@@ -233,14 +231,17 @@ class _Reader:
         """
         if opened and self.pieces[opened - 1].text != "*":
             return False  # "12 (layers 3 + 9)" may only comment
-        place = self.position
-        while (
-            place - self.position < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known
-        ):
-            place += 1
+        place = self._behind_words(self.position)
         named = place > self.position and self._is(place, "number")
         self.position = place if named else self.position
         return named
+
+    def _behind_words(self, first: int) -> int:
+        """Return the place behind the words of a label, which are no known names."""
+        place = first
+        while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
+            place += 1
+        return place
 
     def _remark(self, place: int) -> int | None:
         """Return the end of a parenthesised remark that a number or a sum follows.

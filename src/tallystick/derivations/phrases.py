@@ -32,16 +32,10 @@ _SCALES = re.compile(
 _RATE = re.compile(rf"{_UNIT.pattern}/{_UNIT.pattern}", re.IGNORECASE)  # "12 layers × 7,087,872 params/layer"
 # Words that a product of sizes may follow: "3 matrices d × 4d".
 _MATRICES = re.compile(r"matri\w+|weights?|projections?|матриц\w*|行列|矩阵|행렬", re.IGNORECASE)
-
-
 _QUOTIENT = re.compile(r"[^\W\d_]{1,2}/\d+")
 _MEGABYTES = re.compile(r"[KMGT]i?B")
 _CONTINUED = re.compile(r"\d{3}")  # digits behind a comma and a blank
-
-
 _ROUNDS = re.compile(r"(?:round|ceil|floor|align)_\w+")  # round_to_64(256 * 8/3)
-
-
 _NO_ADJECTIVES = JOINS | {"of", "in", "from", "out", "more", "fewer", "other", "to", "per"}
 
 

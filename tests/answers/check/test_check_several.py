@@ -122,7 +122,7 @@ TOTAL                                =   720,896
         ("| Tokenizer | 4.000 pieces |\n|---|---|\n| Parâmetros | ~8M |\n", None, 3, 8_000_000),
         ("| Type | 12 layers |\n|---|---|\n| Parameters | 28M |\n", None, 3, 28_000_000),
         ("Total: 2 × 64 × 1000 = 128,000\n\n| Parameters | 28M |\n|---|---|\n", None, 1, 128_000),
-        ("Sizes: 2 × 3 = 6\n총 파라미터: ~81M | Mac MPS 메모리: ~3-4 GB\n", None, 2, 81_000_000),  # two numbers beside each other
+        ("Sizes: 2 × 3 = 6\n총 파라미터: ~81M | Mac MPS 메모리: ~3-4 GB\n", None, 2, 81_000_000),  # two labelled numbers
         ("MLP: 3 × 4096 × 16000 = 196,608,000\nHead: 131,072,000\nTotal: 327,680,000\nCompute: 1.5e15 × 3600 = 5.4e18\n", None, 3, 327_680_000),
     ],
 )  # fmt: skip

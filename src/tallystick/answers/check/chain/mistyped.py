@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim, is_whole
-from tallystick.derivations.arithmetic import Expression, Number, Operation, Value
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, trailing_zeros
 from tallystick.derivations.slips import LEAST_TYPED, in_units, is_one_slip, misrounds
 
 MOST_SPREAD = 10  # of a sum of whole numbers behind ≈
@@ -59,7 +59,7 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
 
 def to_zeros(number: Number, *, loose: bool) -> Number:
     """Return a number, rounded to its last digit before zeros if it is `loose`: "~9,500"."""
-    zeros = len(digits := str(number.value)) - len(digits.rstrip("0")) if loose and number.unit == 1 else 0
+    zeros = trailing_zeros(number.value) if loose and number.unit == 1 else 0
     return number._replace(unit=number.unit * 10**zeros) if zeros else number
 
 

@@ -81,7 +81,12 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
         why = "is right if a comma separates two numbers"
     elif _restates(other, *values):
         why = "restates its factors as round numbers"
-    elif right.unit in MEASURED and left.unit != right.unit and _is_given(one) and not _rounds_slip(one, other):
+    elif (
+        right.unit in MEASURED
+        and left.unit != right.unit
+        and isinstance(one, Name | Number)
+        and not _rounds_slip(one, other)
+    ):
         why = "gives parameters in another unit"  # "one expert (of one layer) = 352 MB"
     elif right.unit == "seconds":
         why = "gives a time: its unit is not followed"
@@ -94,10 +99,6 @@ def unlike(left: Side, right: Side, values: tuple[Fraction, Fraction]) -> str:
     elif isinstance(other, Operation) and other.symbols == ("^",) and other.parts[0] == TEN:
         why = "rounds to a power of ten"
     return why or _divided(one, right, *values) or _shaped(one, other)
-
-
-def _is_given(side: Expression) -> bool:
-    return isinstance(side, Name | Number)
 
 
 def _rounds_slip(one: Expression, other: Expression) -> bool:

@@ -58,8 +58,9 @@ class Multiples:
             return None
         one = self.so_far.at(place)
         whole = is_total(self.derivation.statements[place]) or times_before(statement)
-        types = self._types(place, times, claim) or self._types_layers(place, times, claim)
-        if one.stated * times != claim.stated and not (whole or claim.is_rounded or types):
+        if one.stated * times != claim.stated and not (
+            whole or claim.is_rounded or self._types(place, times, claim) or self._types_layers(place, times, claim)
+        ):
             return None  # "12 layers" may include parts that the line above omits
         return place
 
