@@ -13,8 +13,8 @@ from host import serving
 from tallystick import BadInput, check, count
 from tallystick.core import budget
 from tallystick.core.budget import current, one_source
-from tallystick.derivations.parser import suffix
-from tallystick.derivations.tokens import tokens
+from tallystick.derivations.expressions.parser import suffix
+from tallystick.derivations.expressions.tokens import tokens
 from tallystick.formats.safetensors import read_header
 from tallystick.formats.safetensors_json import LONGEST_NAME, LONGEST_TEXT
 

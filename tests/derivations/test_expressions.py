@@ -4,9 +4,9 @@ import pytest
 
 import tallystick
 from tallystick.derivations.arithmetic import Undefined, evaluate
-from tallystick.derivations.parser import prefix
+from tallystick.derivations.expressions.parser import prefix
+from tallystick.derivations.expressions.tokens import tokens
 from tallystick.derivations.reader import read_derivation
-from tallystick.derivations.tokens import tokens
 
 
 def first(text):

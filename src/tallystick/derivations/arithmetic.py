@@ -4,8 +4,8 @@
 >>> int(evaluate(product, {"d": exactly(768)}).exact)
 38597376
 
-``derivations/parser.py`` builds the expression trees. Nothing is run as code, and no number
-exceeds `MOST_BITS`.
+``derivations/expressions/parser.py`` builds the expression trees. Nothing is run as code, and no
+number exceeds `MOST_BITS`.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def alone(expression: Expression, *, loose: bool) -> Value | None:
     return _rounded(expression._replace(unit=expression.unit * 10**zeros), True)
 
 
-def trailing_zeros(number: Fraction) -> int:
+def trailing_zeros(number: Fraction | int) -> int:
     """Return how many zeros end a number: 2 for 9,500."""
     digits = str(number)
     return len(digits) - len(digits.rstrip("0"))

@@ -12,9 +12,8 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, is_sum
-from tallystick.derivations.lines import Line
-from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import (
+from tallystick.derivations.expressions.parser import prefix, suffix
+from tallystick.derivations.expressions.phrases import (
     MOST_COUNTED,
     computes,
     counted_each,
@@ -24,6 +23,9 @@ from tallystick.derivations.phrases import (
     is_sure,
     is_variable,
 )
+from tallystick.derivations.expressions.tokens import Token
+from tallystick.derivations.expressions.units import unit_of
+from tallystick.derivations.expressions.words import ABOUT
 from tallystick.derivations.reading import MOST_SHOWN, Reading
 from tallystick.derivations.rewrites import (
     factor_around,
@@ -34,9 +36,7 @@ from tallystick.derivations.rewrites import (
     without_settings,
 )
 from tallystick.derivations.statements import TOTAL, Side
-from tallystick.derivations.tokens import Token
-from tallystick.derivations.units import unit_of
-from tallystick.derivations.words import ABOUT
+from tallystick.derivations.text.lines import Line
 
 MOST_NAMED = 3  # words that name an addend
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w")

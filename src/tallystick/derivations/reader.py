@@ -14,9 +14,9 @@ from pathlib import Path
 
 from tallystick.core.budget import OverBudget
 from tallystick.derivations.arithmetic import Name, Number
-from tallystick.derivations.lines import MOST_LINE, RELATION, Line, joined, lines_in
+from tallystick.derivations.expressions.tokens import Token, writes_dots
+from tallystick.derivations.expressions.units import unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below, as_shown
-from tallystick.derivations.respelled import LabelSets, as_equation, settings_in, symbol_in
 from tallystick.derivations.rows import Rows
 from tallystick.derivations.shown_sizes import shown_sizes
 from tallystick.derivations.statements import (
@@ -28,9 +28,9 @@ from tallystick.derivations.statements import (
     margin_of,
     names_sum,
 )
-from tallystick.derivations.tokens import Token, writes_dots
+from tallystick.derivations.text.lines import MOST_LINE, RELATION, Line, joined, lines_in
+from tallystick.derivations.text.respelled import LabelSets, as_equation, settings_in, symbol_in
 from tallystick.derivations.totals import Totals
-from tallystick.derivations.units import unit_of
 from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, alone_in
 from tallystick.errors import BadInput, shown
 from tallystick.files.local import open_regular

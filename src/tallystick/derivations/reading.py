@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Expression, Name, Number, is_sum
-from tallystick.derivations.lines import Line
-from tallystick.derivations.markup import readable
-from tallystick.derivations.outline import Outline
+from tallystick.derivations.expressions.tokens import Token, tokens
 from tallystick.derivations.statements import TOTAL, Row, Side, Statement, Unread
-from tallystick.derivations.tokens import Token, tokens
+from tallystick.derivations.text.lines import Line
+from tallystick.derivations.text.markup import readable
+from tallystick.derivations.text.outline import Outline
 
 LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
 MOST_SHOWN = 300  # characters of a statement's text

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tallystick.derivations.phrases import computes, is_count, is_function
+from tallystick.derivations.expressions.phrases import computes, is_count, is_function
+from tallystick.derivations.expressions.tokens import Token
+from tallystick.derivations.expressions.words import ABOUT, ARROWS, PLUS
 from tallystick.derivations.reading import LEAST_SUM
-from tallystick.derivations.tokens import Token
-from tallystick.derivations.words import ABOUT, ARROWS, PLUS
 
 _PLUS = re.compile(rf"\b(?:{'|'.join(sorted(PLUS))})\b", re.IGNORECASE)
 MOST_RESULTS = 6  # of a line, that a product behind them may multiply

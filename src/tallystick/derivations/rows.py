@@ -8,13 +8,13 @@ from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, evaluate, is_sum
 from tallystick.derivations.chains import LETTER
-from tallystick.derivations.lines import RELATION, Line
-from tallystick.derivations.parser import prefix, suffix
-from tallystick.derivations.phrases import is_sure
+from tallystick.derivations.expressions.parser import prefix, suffix
+from tallystick.derivations.expressions.phrases import is_sure
+from tallystick.derivations.expressions.units import unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
 from tallystick.derivations.shapes import meant_by, product_of, shape_in
 from tallystick.derivations.statements import Row, Side, Statement
-from tallystick.derivations.units import unit_of
+from tallystick.derivations.text.lines import RELATION, Line
 from tallystick.derivations.values import WORD, Values
 
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Number, Operation, alone, evaluate
-from tallystick.derivations.parser import prefix, suffix
+from tallystick.derivations.expressions.parser import prefix, suffix
+from tallystick.derivations.expressions.tokens import Token, tokens
 from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.slips import is_one_slip
-from tallystick.derivations.tokens import Token, tokens
 
 LONGEST = 1_000  # characters of a line; a longer one is prose
 LEAST_TYPED = 1_000  # shorter numbers are one digit apart by chance

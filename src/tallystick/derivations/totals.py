@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from tallystick.derivations.arithmetic import Number, Operation, Undefined
-from tallystick.derivations.lines import RELATION, Line
-from tallystick.derivations.parser import suffix
-from tallystick.derivations.phrases import computes
+from tallystick.derivations.expressions.parser import suffix
+from tallystick.derivations.expressions.phrases import computes
+from tallystick.derivations.expressions.tokens import Token
 from tallystick.derivations.reading import LEAST_SUM
-from tallystick.derivations.respelled import count_of_bytes
 from tallystick.derivations.shapes import LEAST_TYPED, meant_by
 from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Side
-from tallystick.derivations.tokens import Token
+from tallystick.derivations.text.lines import RELATION, Line
+from tallystick.derivations.text.respelled import count_of_bytes
 from tallystick.derivations.values import Values, said_in
 
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")

@@ -8,17 +8,17 @@ from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Expression, Number, Operation, Undefined, evaluate
 from tallystick.derivations.chains import LETTER, Chains, numbers_end
-from tallystick.derivations.lines import Line
-from tallystick.derivations.parser import prefix
-from tallystick.derivations.phrases import computes, is_count, is_sure, is_unit
+from tallystick.derivations.expressions.parser import prefix
+from tallystick.derivations.expressions.phrases import computes, is_count, is_sure, is_unit
+from tallystick.derivations.expressions.tokens import Token
+from tallystick.derivations.expressions.units import unit_of
+from tallystick.derivations.expressions.words import ABOUT, PLUS
 from tallystick.derivations.reading import LEAST_SUM
-from tallystick.derivations.respelled import up_to_product
 from tallystick.derivations.shapes import product_before, product_of, shape_before
 from tallystick.derivations.slips import misrounds
 from tallystick.derivations.statements import BOUND, TOTAL, Side
-from tallystick.derivations.tokens import Token
-from tallystick.derivations.units import unit_of
-from tallystick.derivations.words import ABOUT, PLUS
+from tallystick.derivations.text.lines import Line
+from tallystick.derivations.text.respelled import up_to_product
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year

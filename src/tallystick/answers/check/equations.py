@@ -38,7 +38,7 @@ from tallystick.derivations.arithmetic import (
     alone,
     exactly,
 )
-from tallystick.derivations.phrases import is_count
+from tallystick.derivations.expressions.phrases import is_count
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import (
     Derivation,

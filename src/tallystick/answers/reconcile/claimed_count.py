@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tallystick.derivations.scales import SCALES
+from tallystick.derivations.arithmetic import trailing_zeros
+from tallystick.derivations.expressions.scales import SCALES
 from tallystick.errors import BadInput, quoted, shown
 
 LONGEST = 40  # characters; "1.5 billion parameters" has 22
@@ -78,7 +79,7 @@ def read_claim(claim: str | int) -> Claim:
             code="bad-value",
         )
     if not (decimals or power) and value % 10**ROUND == 0:
-        unit = Fraction(10 ** (len(whole) - len(whole.rstrip("0"))))
+        unit = Fraction(10 ** trailing_zeros(value))
     exact = max(int(unit), 1)
     digits = str(int(value) // exact)
     if exact > 1 and not decimals:

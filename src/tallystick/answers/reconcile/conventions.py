@@ -17,6 +17,7 @@ from tallystick.answers.parts import Tags, cells, kind_of
 from tallystick.answers.reconcile.claimed_count import Claim
 from tallystick.core import mtp
 from tallystick.core.ledger import Ledger
+from tallystick.derivations.arithmetic import trailing_zeros
 from tallystick.errors import BadInput
 
 UNIQUE = "every tensor counted once, embeddings included, as in Hoffmann et al. 2022, appendix F"
@@ -90,7 +91,7 @@ def conventions(ledger: Ledger) -> tuple[Convention, ...]:
 
 def readings(claim: Claim) -> Iterator[Reading]:
     """Yield the ways in which a count can be written as this claim, the most common first."""
-    zeros = len(str(claim.value)) - len(str(claim.value).rstrip("0"))
+    zeros = trailing_zeros(claim.value)
     if 1 < claim.unit == 10**claim.scale < 10**zeros:  # 120B can be 117 billion; 120.0B cannot
         yield Reading("rounded-further", "rounded to fewer digits", _rounded(10**zeros), usual=True)
     if claim.unit > 1:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tallystick.answers.check.check import Check
-from tallystick.derivations.markup import plain, readable
+from tallystick.derivations.text.markup import plain, readable
 from tallystick.errors import visible
 from tallystick.legible import legible
 from tallystick.report.derivation.marks import Mark, Marked, marked, shown

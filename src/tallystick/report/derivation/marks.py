@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from tallystick.answers.check.check import Check
 from tallystick.answers.check.claims import Equation
-from tallystick.derivations.markup import plain, readable
 from tallystick.derivations.statements import Unread
+from tallystick.derivations.text.markup import plain, readable
 from tallystick.report.derivation.number_spans import excerpt, spotted
 
 LONG = 300  # length at which a statement's text was cut

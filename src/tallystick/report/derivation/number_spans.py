@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from tallystick.derivations.markup import plain
-from tallystick.derivations.scales import MYRIADS, WORDS
-from tallystick.derivations.tokens import tokens, writes_dots
+from tallystick.derivations.expressions.scales import MYRIADS, WORDS
+from tallystick.derivations.expressions.tokens import tokens, writes_dots
+from tallystick.derivations.text.markup import plain
 from tallystick.errors import BadInput
 
 Span = tuple[int, int]

@@ -41,7 +41,7 @@ PER_LAYER = re.compile(
     r"|\d\s?\S{0,12}\s+(?:\S{4,12}\s+)?(?:на (?:блок|сло)|(?:pro|je) (?:schicht|block)|par (?:couche|bloc)|por (?:capa|bloque|camada|bloco))[^=≈]*$",
     re.IGNORECASE,
 )
-MOST_WORDS = 6  # of a label; a longer one is a sentence
+MOST_LABEL_WORDS = 6  # of a label; a longer one is a sentence
 LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
 OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}  # a sum of these alone counts attention
 AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
@@ -59,7 +59,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     if ACTIVE.search(f"{words} {re.split('[=≈:]', own)[0]}") and not is_near(judge, claim):
         return False
     # "Of the weights of a block the MLP has 67% (56.7M of the total 85M)"
-    aside = remark and ")" not in inside and len(words.split()) > MOST_WORDS
+    aside = remark and ")" not in inside and len(words.split()) > MOST_LABEL_WORDS
     trained = _TRAINED.search(words) is not None and any(map(_FROZEN.search, judge.derivation.lines))
     halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
     if aside or SIZE.search(words) or ((trained or len(halves) == 1) and not is_near(judge, claim)):

@@ -26,7 +26,7 @@ from tallystick.answers.check.labels import layers_of, tags_of
 from tallystick.answers.check.whole.prose import in_prose
 from tallystick.answers.check.whole.sections import (
     ACTIVE,
-    MOST_WORDS,
+    MOST_LABEL_WORDS,
     SO_FAR,
     about_of,
     adds,
@@ -175,7 +175,7 @@ def _is_item(statement: Statement) -> bool:
     """
     _, label, behind = statement.plain.rpartition(statement.label or statement.plain)
     sentence = bool(label) and behind.lstrip(" (")[:1].isdigit() and len(statement.sides) > 1
-    return begins_line(statement) and len(statement.label.split()) <= MOST_WORDS and not sentence
+    return begins_line(statement) and len(statement.label.split()) <= MOST_LABEL_WORDS and not sentence
 
 
 def _largest(judge: Judge) -> Fraction:

@@ -7,12 +7,12 @@ from collections.abc import Collection, Sequence
 from itertools import takewhile
 
 from tallystick.derivations.arithmetic import Number
-from tallystick.derivations.tokens import Token
-from tallystick.derivations.words import ADDED, ARROWS, COUNTERS, COUNTS, EACH, FUNCTIONS, JOINS, LETTERS
+from tallystick.derivations.expressions.tokens import Token
+from tallystick.derivations.expressions.words import ADDED, ARROWS, COUNTERS, COUNTS, EACH, FUNCTIONS, JOINS, LETTERS
 
 MOST_COUNTED = 999  # layers and other counts
 LONG_PRODUCT = 3  # signs of a product whose words only say what its factors count
-MOST_WORDS = 5  # between a number and the next operator
+MOST_WORDS_BETWEEN = 5  # between a number and the next operator
 
 # Units that may follow a number without changing its value.
 _UNIT = re.compile(
@@ -178,7 +178,13 @@ def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
     words = pieces[first:last]
     ends = last < len(pieces) and pieces[last].text in "+-"
     names = all(word.text.lower() not in JOINS and word.text not in known for word in words)
-    return ends and names and len(words) <= MOST_WORDS and first > 0 and pieces[first - 1].kind in ("number", "close")
+    return (
+        ends
+        and names
+        and len(words) <= MOST_WORDS_BETWEEN
+        and first > 0
+        and pieces[first - 1].kind in ("number", "close")
+    )
 
 
 def _is_taken(pieces: Sequence[Token], start: int) -> bool:
@@ -196,7 +202,7 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     if several or (start > 1 and pieces[start - 1].text.lower() in EACH) or any(added):
         return True  # "10 copies of 14GB = 140GB"; "10 GB, and with weights of 17.5 GB = 27.5 GB"
     words = start
-    while words and pieces[words - 1].kind == "word" and start - words < MOST_WORDS:
+    while words and pieces[words - 1].kind == "word" and start - words < MOST_WORDS_BETWEEN:
         words -= 1
     if not 0 < words < start:
         return False
@@ -217,7 +223,7 @@ def goes_on(pieces: Sequence[Token], end: int) -> bool:
     if _is_cut_off(pieces, end):
         return True
     place = end
-    while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS:
+    while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS_BETWEEN:
         place += 1
     behind = pieces[place : place + 2]
     if place == end + 1 and behind and behind[0].kind == "number" and pieces[end].text in COUNTERS:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 
-from tallystick.derivations.phrases import is_count
-from tallystick.derivations.tokens import Token
+from tallystick.derivations.expressions.phrases import is_count
+from tallystick.derivations.expressions.tokens import Token
 
 _COUNTED = {
     "bytes": re.compile(

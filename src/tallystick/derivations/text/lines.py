@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tallystick.derivations.markup import plain
 from tallystick.derivations.statements import DRAWN, lines_of, margin_of
+from tallystick.derivations.text.markup import plain
 
 MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer line is data or an image

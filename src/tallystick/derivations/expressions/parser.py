@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, is_sum
-from tallystick.derivations.phrases import MOST_WORDS, is_count, is_unit, is_variable
-from tallystick.derivations.tokens import MOST_NESTED, Token, too_deep
-from tallystick.derivations.words import JOINS
+from tallystick.derivations.expressions.phrases import MOST_WORDS_BETWEEN, is_count, is_unit, is_variable
+from tallystick.derivations.expressions.tokens import MOST_NESTED, Token, too_deep
+from tallystick.derivations.expressions.words import JOINS
 
 MOST_TOKENS = 2000  # per side of an equation
 LONGEST_KIND = 3  # letters of what qualifies a unit: KV
@@ -239,7 +239,9 @@ class _Reader:
     def _behind_words(self, first: int) -> int:
         """Return the place behind the words of a label, which are no known names."""
         place = first
-        while place - first < MOST_WORDS and self._is(place, "word") and self.pieces[place].text not in self.known:
+        while (
+            place - first < MOST_WORDS_BETWEEN and self._is(place, "word") and self.pieces[place].text not in self.known
+        ):
             place += 1
         return place
 
@@ -275,7 +277,7 @@ class _Reader:
             )
             if self.position and token.start - self.pieces[self.position - 1].end >= WIDE:
                 break  # the next column
-            if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS:
+            if token.kind == "word" and token.text not in self.known and unit and words < MOST_WORDS_BETWEEN:
                 words += 1
                 self.position += 1
             elif (words or self._is_large()) and token.text == "/" and self._is_new_unit(self.position + 1):
@@ -302,7 +304,7 @@ class _Reader:
     def _skip_count(self) -> bool:
         """Skip another count of a factor if it is there: "64 heads (8 groups) × 128"."""
         end = self.position + 2
-        while end - self.position < MOST_WORDS and self._is(end, "word"):
+        while end - self.position < MOST_WORDS_BETWEEN and self._is(end, "word"):
             end += 1
         counts = self._is(end - 1, "word") and is_count(self.pieces[self.position + 1].number)
         times = self._is(end, "close") and self._is(end + 1, "operator") and self.pieces[end + 1].text == "*"

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from tallystick.derivations.arithmetic import Number
-from tallystick.derivations.scales import MYRIADS, SCALES, WORDS
+from tallystick.derivations.expressions.scales import MYRIADS, SCALES, WORDS
 from tallystick.errors import BadInput
 
 MOST_NESTED = 100  # levels of nested parentheses, signs and powers

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tallystick.derivations.lines import Line
+from tallystick.derivations.text.lines import Line
 
 MOST_DEEP = 20  # items, one in another
-MOST_WORDS = 12  # of an item; a longer one is a sentence
+MOST_ITEM_WORDS = 12  # of an item; a longer one is a sentence
 
 _ITEM = re.compile(
     r"[\s#/;│]*(?:[-*+•]|[├└\u2570]\u2500*|\d{1,2}[.)])\s+(?P<words>[^:=≈\uff1a|]*[^\W\d][^:=≈\uff1a|]*)"
@@ -38,7 +38,7 @@ class Outline:
     def put(self, line: Line) -> None:
         """Record a line as an item, if it is one."""
         item = (_ITEM.match(line.text) or _TITLE.fullmatch(line.text)) if len(self._items) < MOST_DEEP else None
-        if item is not None and len(item["words"].split()) <= MOST_WORDS:
+        if item is not None and len(item["words"].split()) <= MOST_ITEM_WORDS:
             self._items.append(_Item(line.margin, item["words"].strip(" *_`")))
 
     def above(self) -> tuple[str, ...]:

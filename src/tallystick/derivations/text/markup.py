@@ -12,7 +12,7 @@ import html
 import re
 import unicodedata
 
-from tallystick.derivations.browser_math import may_repeat, once
+from tallystick.derivations.text.browser_math import may_repeat, once
 
 MOST_CLAUSE = 120  # characters before a verb that may hold its product
 LONGEST_COMMAND = 20  # characters

@@ -1,0 +1,1 @@
+"""Prepare the text of a derivation: convert its markup, split and join its lines."""
