@@ -10,6 +10,7 @@ from fractions import Fraction
 from inspect import Parameter, Signature
 from typing import Any
 
+from tallystick.core.syntax import parsed
 from tallystick.errors import BadInput, quoted
 
 LONGEST = 2_000  # characters of an answer
@@ -43,7 +44,7 @@ class Written:
         python = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text.strip()).translate(_MARKS)
         python = python.replace("\0", "**").replace("\1", "**2").replace("\2", "**3")
         try:
-            self._tree = ast.parse(python, mode="eval").body if len(text) <= LONGEST else None
+            self._tree = parsed(python, "eval").body if len(text) <= LONGEST else None
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             self._tree = None
         if self._tree is None or not all(map(_known, ast.walk(self._tree))):

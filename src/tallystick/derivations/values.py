@@ -31,6 +31,7 @@ _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s+[^\W\d]+){0
 _ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460 MB (128000 × 896 × 4 bytes)"
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
 _RANGE = re.compile(r"[\d.,]+%?-[\d.,]+%?")
+_PER = re.compile(r"(?<=\))\s*(?:per |/\s?)(?:layer|block|expert|head)$")  # "4 × (128 × 128 + 128) per layer"
 _CHANGE = re.compile(r"[-+]\s?\d[\d.,]*\s?%")
 _PLUS = PLUS | {"and", "und", "et", "ещё", "加", "加上"}
 _FOR = re.compile(r"^\s*(?:for|per|für|pour|para|für|для|of)\b", re.IGNORECASE)
@@ -148,7 +149,7 @@ class Values(Chains):
         """Return the expression if a cell is nothing but arithmetic, else None."""
         if _RANGE.fullmatch(cell) or _CHANGE.match(cell):
             return None  # "30-50%", "2024-12", "-52% (smaller)"
-        pieces = self._tokens(cell.lstrip("≈~ "))
+        pieces = self._tokens(_PER.sub("", cell.lstrip("≈~ ")))
         if any(piece.kind == "operator" for piece in pieces) and not is_sure(pieces, 0, len(pieces), self.known):
             return None  # "1 x A100 80GB"
         if len(pieces) > 1 and pieces[0].text.endswith("%"):

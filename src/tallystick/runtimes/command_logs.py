@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tallystick.core.syntax import parsed
+
 _GIVEN = re.compile(r"non-default args: (\{.*\})\s*$", re.MULTILINE)
 _RELEASE = re.compile(r"(?:server version|engine \(v|version) ?(\d{1,4}\.\d{1,4}\.\d{1,4})")
 MOST = 100_000  # characters of such a line
@@ -27,7 +29,7 @@ def words_of_log(text: str) -> list[str]:
     if found is None:
         return []
     try:
-        given = ast.literal_eval(found[1])
+        given = ast.literal_eval(parsed(found[1], "eval"))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return []
     source = given.pop("model", None) or given.get("model_tag")

@@ -63,6 +63,23 @@ TOTALS = {
         "assert 1.7e7 < param_count < 1.8e7\n",
         3, 17_190_912,
     ),
+    "a total of embeddings alone": ("# Words: 30522 × 768 = 23,440,896\n# Places: 512 × 768 = 393,216\n# Total: ~23.8M parameters just for embeddings!\n", None, None),
+    "a total with its share": ("| Layers | 10 | 20 |\n|---|---|---|\n| Each | 536B | 536B |\n| Total of tables | 5.36T (~10%) | 10.72T (~10%) |\n", None, None),
+    "a total of attention": ("- 한 헤드: 2 × 1.57M + 3.14M = 6.28M\n- 파라미터 수 (멀티-헤드 블록): 96개 헤드를 모두 합하면 6.28M × 96 = 602.88M\n", None, None),
+    "a total of what is counted again": ("Total : 1 000 calculs\n\n2 × 768 = 1,536\n", None, None),
+    "a total before adapters": ("Adapters: 2 × 768 × 16 = 24,576\n\nBEFORE LoRA:\n  Total parameters: 124,439,808\n", 4, 124_439_808),
+    "a total with adapters": (
+        "总参数量 = 76.5 亿 (模型+LoRA)\n         + 4.56 亿 (新增)\n         + 2.69 亿 (输出)\n         = 约 83.8 亿参数\n\n83.8 亿 x 2 bytes = 16.76 GB\n",
+        1, 8_380_000_000,
+    ),
+    "a total of a base model among adapters": (
+        "#### LoRA:\n1. A: 5 × 3072 × 32 = 491,520\n2. B: 5 × 9216 × 32 = 1,474,560\n\n* **Total of the base model**: ≈ 4.08B parameters\n", 5, 4_080_000_000,
+    ),
+    "a total of parameters among others": (
+        "Weights: 768 × 768 = 589,824\nEmbeddings: 50257 × 768 = 38,597,376\n\nTotal params: 589,824 + 38,597,376 = 39,187,200\n\n"
+        "Steps: 3 × 40,000,000 = 120,000,000\nCounted in total: 120,000,000 + 12 = 120,000,012\n",
+        4, 39_187_200,
+    ),
     "a total dimension": ("Total dimension:\n8 × 64 = 512\nFFN: 512 × 2048 = 1,048,576\n", None, None),
     "all layers of one": (
         "Total per layer: about 2.1M\n12 layers:\n12 × 2.1M = 25.2M\n", 3, 25_200_000,

@@ -141,6 +141,18 @@ RIGHT = [
     "n = 3(pi/L)^2/8 = 3",
     "Q weight: 256×256 = 65,536 params\nK weight: 256×256 = 36 KB",  # in blocks of Q4_0
     "| Subtotal per layer | ~890,000 | ~668,000 |\n| × 4 layers | 3,560,000 | 2,670,000 |",
+    "Blocks: 10 × (attention + MLP): ~3.1M each = 31M",
+    "A picture of 1024² (= 4,096 tokens) is the default",
+    # copied from a browser: drawn, as LaTeX, and drawn again
+    r"层参数=6.71×107+1.34×108=2.01×108 （约2亿）\text{层参数} = 6.71 \times 10^7 + 1.34 \times 10^8 = 2.01 \times 10^8 \, \text{（约2亿）}"
+    "层参数=6.71×107+1.34×108=2.01×108（约2亿）",
+    r"参数=d⋅vocab_size=4096⋅50000=2.048×108 （约2亿）\text{参数} = d \cdot \text{vocab\_size} = 4096 \cdot 50000 = 2.048 \times 10^8 \text{（约2亿）}"
+    "参数=d⋅vocab_size=4096⋅50000=2.048×108（约2亿）",
+    "宽度为1/32 = 7x7的特征图",
+    "面积：60×2=120，120×1=120",  # a comma between two equations
+    "The output is `(batch, 1000/32 = 31.25, 224/32 = 7, 2048)`, or (1000/25 = 40, 200/25 = 8)",
+    "Message(content='1. 60 × 2 = 120\\n2. 120 × 1 = 120\\n\\nDone')",
+    "```\n    Subtotal per layer:      ~148,848\n    × 4 layers =                ~595,400   89.4%\n```",
     "## All\n- Words: 8192 × 512 = 4,194,304\n- Head: 512 × 8192 = 4,194,304\n- 16 scalars\n- Total: 8,388,624",
 ]
 WRONG = [
@@ -191,6 +203,9 @@ WRONG = [
     ("KV: 2 (K,V) × 8 KV heads × 128 head_dim × 32 layers = **131,072 elements/token**", 65_536),
     ("Layers: 12 × 96 × 12288² ≈ 174.0B", 173_946_175_488),  # 174B would be right
     ("Each: 8 × 16 × 4096 × 4100 ≈ 2.0B", 2_149_580_800),
+    ("| MLP | 131,584 | (128 × 512 + 512) + (512 × 128 + 128) per layer |", 131_712),
+    ("Levels: 5 levels * 256 = 1,260", 1_280),
+    ("Capa: 768 input × 42 output + 42 sesgos = 32,508 parámetros", 32_298),
     ("Mixtral 8x7B: 32 × 1.44B = 48B", 46_080_000_000),
     ("Each layer: 2.36M parameters (768×3072 + 3072×768)", 4_718_592),
     ("Each: [1, 576, 256] × 4 bytes × 2 (q/k) = 589,824 bytes", 1_179_648),

@@ -82,3 +82,9 @@ def test_what_is_no_one_config_is_refused(tmp_path, text, words):
     (tmp_path / "some.py").write_text(text, encoding="utf-8")
     with pytest.raises(tallystick.BadInput, match=words.replace("(", r"\(").replace(")", r"\)")):
         tallystick.count(tmp_path / "some.py")
+
+
+def test_what_python_warns_about_is_not_printed(recwarn):
+    """The compiler calls `12if` an invalid decimal literal, and prints that."""
+    tallystick.check('config = {"n_layer": 12if True else 3, "n_embd": 768}\n50257 × 768 = 38,597,376\n')
+    assert list(recwarn) == []

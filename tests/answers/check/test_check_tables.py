@@ -57,6 +57,14 @@ def test_a_ratio_needs_a_row_more_than_a_product(rows):
     assert len(judged(f"2 × 768 = 1,536\n\n{text}")) == 1 + (rows if rows > 3 else 0)
 
 
+def test_a_number_that_multiplies_a_rounded_one_is_right():
+    """61 layers of 0.5625 MB are 34.3 MB, and 34.2 MB with the 0.56 MB that the row states."""
+    rows = [[1024, "0.56 MB", "34.2 MB"], [4096, "2.25 MB", "137.3 MB"], [8192, "4.5 MB", "274.5 MB"]]
+    text = table([*rows, [32768, "18 MB", "1098 MB"]], ("tokens", "a layer", "61 layers"))
+    assert len(judged(text)) > len(rows)
+    assert all(correct for _, correct, _ in judged(text))
+
+
 def test_rounded_numbers_have_the_ratio_of_the_most_precise():
     """5.5 bits of a block of 4.9152M weights are 3.3792 MB: rounded, 3.38."""
     text = table(

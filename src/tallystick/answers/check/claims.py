@@ -12,7 +12,12 @@ from tallystick.answers.check.terms import Term
 from tallystick.derivations.arithmetic import ONE, Expression, Number, Value, alone, exactly
 from tallystick.derivations.statements import SIZE, TOTAL, Statement
 
-_ADAPTERS = re.compile(r"(?<![^\W_])(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])", re.IGNORECASE)
+_NAMES_ADAPTERS = r"(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])"
+_ADAPTERS = re.compile(rf"(?<![^\W_]){_NAMES_ADAPTERS}", re.IGNORECASE)
+# A model with or without adapters, not the adapters: "76.5B (VLA + LoRA)", "before LoRA"
+_BESIDES_ADAPTERS = re.compile(
+    rf"(?:[^\W\d_]\s?\+\s?|\b(?:before|without|w/o|including) (?:the |any )?){_NAMES_ADAPTERS}", re.IGNORECASE
+)
 _MEASURES = re.compile(
     r"(?<![^\W_])(?:bytes?|memory|octets?|speicher\w*|m[ée]moire|memori[ae]|bellek|v?ram)(?![^\W_])|памят|байт|[显顯]存|内存|記憶體|メモリ|메모리|字节|バイト|바이트"
     r"|\b(?:[kmgtp]?(?:flops?|macs?)|cache|gradients?|optimi[sz]er|activations?|seconds|[mnµμ]s|tok(?:en)?s?/s|gpus?)\b"
@@ -26,7 +31,9 @@ _OPERATIONS = re.compile(r"\b[KMGTP]?(?:FLOPs?|MACs?)\b")
 _ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|[kmgtp]?(?:flops?|macs?))\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"[;；。，]|[.,]\s")
 _DIGIT = re.compile(r"\d")
-_PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参数|參數|パラメータ|파라미터", re.IGNORECASE)
+PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参数|參數|パラメータ|파라미터", re.IGNORECASE)
+
+OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмодел|\bmô hình", re.IGNORECASE)
 
 _UNREAD = exactly(0)
 _RATIO = re.compile(r"\btotal\s*/\s*\w+|\w+\s*/\s*total\b", re.IGNORECASE)  # "total/active = 9.1"
@@ -174,9 +181,9 @@ def counts_operations(statement: Statement) -> bool:
 @lru_cache(MOST_KEPT)
 def _is_in_bytes(section: str, heading: str, label: str, clause: str) -> bool:
     behind = _DIGIT.split(label)[-1]  # "FC: [1x1x1000]  memory: 1000 weights"
-    words = f"{behind if _PARAMETERS.search(behind) else label} {clause}"
+    words = f"{behind if PARAMETERS.search(behind) else label} {clause}"
     heading = section if _OPERATIONS.search(section) else heading
-    under = _MEASURES.search(heading) and not _PARAMETERS.search(f"{heading} {words}")
+    under = _MEASURES.search(heading) and not PARAMETERS.search(f"{heading} {words}")
     return bool(under) or _MEASURES.search(words) is not None
 
 
@@ -188,13 +195,19 @@ def counts_no_parameters(statement: Statement, number: Fraction) -> bool:
 
 def is_of_adapters(statement: Statement) -> bool:
     """Return whether a statement or its heading mentions adapters."""
+    label = statement.label
+    of_model = TOTAL.search(label) and OF_MODEL.search(label) and not mentions_adapters(label)
+    number = statement.sides[-1].expression
+    if of_model and isinstance(number, Number) and number.value >= LEAST_N:
+        return False  # "Total of the base model: 4.08B", under a heading about LoRA
     return mentions_adapters(statement.heading, statement.label, statement.clause)
 
 
 @lru_cache(MOST_KEPT)
 def mentions_adapters(*words: str) -> bool:
     """Return whether some words mention adapters."""
-    return _ADAPTERS.search(" ".join(words)) is not None
+    said = " ".join(words)
+    return _ADAPTERS.search(said) is not None and _ADAPTERS.search(_BESIDES_ADAPTERS.sub(" ", said)) is not None
 
 
 def is_whole(expression: Expression) -> bool:

@@ -53,7 +53,7 @@ _ABROAD = tuple(
         ("token", r"词嵌入|词元|词表|嵌入|詞嵌入|埋め込み|埋込|単語|임베딩|\w*einbettung|plongement|incrustaci|эмбеддинг|вложени"),
         ("position", r"位置|위치|\bposici|позици|vị trí|\bkonum|\bposisi"),
         ("head", r"输出层|輸出層|出力層|출력층|출력 헤드|ausgabeschicht|couche de sortie|capa de salida|выходн"),
-        ("attention", r"注意力|注意機構|アテンション|어텐션|주의|aufmerksamkeit|\baten[cç]|внимани|\battenzione|\bdikkat|chú ý|\bperhatian"),
+        ("attention", r"注意力|多[头頭]|マルチヘッド|멀티.?헤드|注意機構|アテンション|어텐션|주의|aufmerksamkeit|\baten[cç]|внимани|\battenzione|\bdikkat|chú ý|\bperhatian"),
         ("q", r"查询|查詢|クエリ|쿼리|\bconsultas?\b|\brequêtes?\b|\bзапрос"),
         ("k", r"键(?!值)|鍵|キー(?:行列|射影|の重み)|키 (?:행렬|가중치|프로젝션)"),
         ("v", r"值(?:矩阵|投影|向量|权重)|バリュー|밸류|값 (?:행렬|가중치)"),

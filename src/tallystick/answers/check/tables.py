@@ -42,6 +42,11 @@ class _Relation(NamedTuple):
             return None
         return reduce(Value.plus if self.adds else Value.times, found, self.shared)
 
+    def keeps(self, row: Row) -> bool:
+        """Return whether a row's number is what it must be."""
+        value, stated = self.of(row), _value(row, self.column)
+        return value is not None and stated is not None and value.meets(stated)
+
     def mistyped(self, row: Row) -> dict[int, Fraction]:
         """Return the columns with a digit wrong in a row, each with the right number."""
         meant, stated = self.of(row), _value(row, self.column)
@@ -67,15 +72,12 @@ def judge_tables(judge: Judge) -> None:
     for rows in _tables(judge.derivation.rows):
         relations = list(_relations(rows))
         for row in rows:
-            wrong = list[dict[int, Fraction]]()
-            for relation in relations:
-                value, stated, number = relation.of(row), _value(row, relation.column), _number(row, relation.column)
-                if value is None or stated is None or number is None:
-                    continue
-                if not value.meets(stated):
-                    wrong.append(relation.mistyped(row))
-                elif (row.line, number.value) not in judged:
+            kept = {relation.column: relation for relation in reversed(relations) if relation.keeps(row)}
+            for column, relation in sorted(kept.items()):
+                value, number = relation.of(row), _number(row, column)
+                if value is not None and number is not None and (row.line, number.value) not in judged:
                     judge.equations.append(_equation(row, value.exact, number.value, correct=True))
+            wrong = [relation.mistyped(row) for relation in relations if relation.column not in kept]
             column, right = _blamed(wrong)
             number = _number(row, column)
             if right and number is not None and (row.line, number.value) not in judged:
@@ -106,7 +108,10 @@ def _tables(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 def _relations(rows: Sequence[Row]) -> Iterator[_Relation]:
-    """Yield the columns that are sums or products of two others, or of one and a number."""
+    """Yield the columns that are sums or products of two others, or of one and a number.
+
+    "| 1024 | 0.56 MB | 34.2 MB |" may multiply the first number or the rounded second one.
+    """
     columns = range(min(MOST_COLUMNS, max((len(row.cells) for row in rows), default=0)))
     for column in columns:
         pairs = list(combinations((one for one in columns if one != column), 2))
@@ -123,8 +128,7 @@ def _relations(rows: Sequence[Row]) -> Iterator[_Relation]:
             _held(_Relation(column, others, shared, adds=True), rows, given=given)
             for others, shared, given in chain(added, more)
         )
-        if found := next(filter(None, chain(products, shares)), None):
-            yield found
+        yield from filter(None, chain(products, shares))
         if found := next(filter(None, sums), None):
             yield found
 

@@ -18,6 +18,7 @@ MOST_WORDS_BETWEEN = 5  # between a number and the next operator
 _UNIT = re.compile(
     r"(?:per[-_]?)?(?:layers?|blocks?|param\w*|weights?|bias(?:es)?|heads?|tokens?|requests?|users?|sequences?|samples?|experts?|dims?|dimensions?|elements?|entries"
     r"|values?|floats?|numbers?|each|in|total|positions?|words?|vectors?|matri\w+|projections?|rows?|col(?:umn)?s?|copies"
+    r"|levels|types|classes|features|slots|channels|stages|frames|patches|groups|units|inputs?|outputs?|sesgos?|biais"
     r"|modules?|neurons?|vocab\w*|bytes?|[kmgt]?i?b|\w*flops?|macs?|targets?|norms?"
     r"|schicht\w*|blöcke|bl[oö]ck\w*|gewicht\w*|couches?|blocs?|poids|capas?|bloques?|blocos?|camadas?|pesos?|octets?|[kmgt]o"
     r"|parám\w*|parâm\w*|param\w*|tham|số|сло\w+|блок\w*|параметр\w*|байт\w*|[^\x00-\u2fff]{1,6})",

@@ -42,6 +42,7 @@ _ROW = re.compile(r"(?=<tr\b)")
 _ENDS_IN_TOTAL = re.compile(r"\w[.;,)]?\s+total:\s*$", re.IGNORECASE)  # of a sentence that the next line completes
 _NUMBER = re.compile(r"\s*\d[\d,.' ]*\d")
 _PRODUCT = re.compile(r"\s*\d[\d,.]*(?:\s*\*\s*\d[\d,.]*)+\s*")  # "7168 × 256" alone on its line
+_CALLS = re.compile(r"\w=[\"']")  # "Message(content='5 × 4 = 20", whose parenthesis closes far below
 _QUOTE = re.compile(r"[\"'`]")
 
 
@@ -123,7 +124,7 @@ def _belongs(held: Line, line: Line) -> bool:
         numbers = line.plain.strip()[0].isdigit() and held.plain.rstrip()[-1].isalnum()
         return not numbers or _is_power(held, line)
     relates, counts = RELATION.search(held.plain) is not None, re.search(r"\d", held.plain) is not None
-    is_open = counts and held.plain.count("(") > held.plain.count(")")
+    is_open = counts and held.plain.count("(") > held.plain.count(")") and not _CALLS.search(held.plain)
     totals = _ENDS_IN_TOTAL.search(held.plain) and _NUMBER.match(line.plain)
     lone = line.text in _SIGNS and _ARITHMETIC.fullmatch(held.plain)
     if totals or is_open or lone or ((counts or relates) and _GOES_ON.search(held.plain)):

@@ -57,7 +57,7 @@ _BY_PRODUCT = re.compile(
 )
 _QUOTIENT = re.compile(r"[=:(]\s*(\d{1,9})\s?//\s?(\d{1,9})\s?$")  # of Python: "head_dim = 768 // 12"
 
-_GROUPED = re.compile(r"(?<![\d,\uff0c])\d{1,3}(?:\uff0c\d{3})+(?![\d,\uff0c])")  # "23\uff0c835\uff0c648"
+_GROUPED = re.compile(r"(?<![\d,\uff0c])\d{1,3}(?:\uff0c\d{3})+(?![\d,\uff0c]|\s?[*×/+])")  # "23\uff0c835\uff0c648"
 _DASHES = re.compile(r"(?<=\w)-{4,}(?=\w)")  # "vocab_size----50257 × 768"
 
 # "12 times 7,087,872", "176M per layer. Times 32 layers": words for the sign
@@ -96,7 +96,7 @@ _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _WHOLE_POWER = re.compile(r"\^\s*\{\s*(\d+)\s*\}(?!\s*[\d.,]*\d)")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
-_AFTER_COMMA = re.compile(r"(?<=[-+*/=] )(\d{1,3}), (?=\d{3}\s*[-+*/=])")  # "+ 5, 120 + 163,840,000"
+_AFTER_COMMA = re.compile(r"(?<=[-+*/] )(\d{1,3}), (?=\d{3}\s*[-+*=])")  # "+ 5, 120 + 163,840,000"
 _STOP = re.compile(r"(?<=\d)\.(?=\s+\+\s+\d)")  # "= 1 966 233 600.    + 998 400"
 _POINT = re.compile(r"(?<=\d)\{\.\}(?=\d)")  # 36{.}864
 _BLANK = re.compile(r"(?<=[\d$}])~(?=[A-Za-z\\])")  # "14~GB", "$56$~MB"

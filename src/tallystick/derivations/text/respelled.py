@@ -80,7 +80,8 @@ def as_equation(text: str) -> str:
     if "(" in text:
         text = _PRODUCTS.sub(lambda products: products[0].replace("),", ") +"), text)
         text = _ROUNDED.sub(r"\g<number> \g<rounded> \g<unit>", text)
-    return _ROUGH.sub(" ", text) if "~" in text and "|" not in text and len(_ROUGH.findall(text)) > 1 else text
+    columns = "~" in text and "|" not in text and "=" not in text and len(_ROUGH.findall(text)) > 1
+    return _ROUGH.sub(" ", text) if columns else text
 
 
 def up_to_product(text: str) -> str:

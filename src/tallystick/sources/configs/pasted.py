@@ -17,6 +17,7 @@ import re
 from typing import Any, NamedTuple
 
 from tallystick.core.budget import current
+from tallystick.core.syntax import parsed
 from tallystick.errors import BadInput
 
 LARGEST_DICTIONARY = 20_000  # characters
@@ -81,7 +82,7 @@ def _end(text: str, start: int) -> int:
 
 def _literal(written: str) -> Any:
     try:
-        tree = ast.parse(written, mode="eval")
+        tree = parsed(written, "eval")
         return _value(tree.body)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None

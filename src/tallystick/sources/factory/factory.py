@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tallystick.core.ledger import Ledger
+from tallystick.core.syntax import parsed
 from tallystick.errors import BadInput, nearest, quoted
 from tallystick.extras import missing_line, needed, needing
 from tallystick.unforeseen import described
@@ -109,7 +110,7 @@ def arguments_in_text(name: str) -> list[str]:
     file = os.path.join(os.getcwd(), *module_name.split(".")) + ".py"
     try:
         with open(file, encoding="utf-8") as opened:
-            body = ast.parse(opened.read()).body
+            body = parsed(opened.read()).body
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return []
     found = [node for node in body if getattr(node, "name", None) == path]

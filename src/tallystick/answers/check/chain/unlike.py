@@ -108,8 +108,11 @@ def _rounds_slip(one: Expression, other: Expression) -> bool:
 
 def _listed(left: Expression, right: Expression, one: Fraction, other: Fraction) -> str:
     """Return why the numbers of two sides are not computed with: they are several, or shares."""
-    if one < 1 <= other and isinstance(left, Operation) and set(left.symbols) == {"/"} and len(left.symbols) > 1:
-        return "lists several cases"  # "3/4/5 models ≈ 39/79/131 GB"
+    if one < 1 <= other and isinstance(left, Operation) and set(left.symbols) == {"/"}:
+        if len(left.symbols) > 1:
+            return "lists several cases"  # "3/4/5 models ≈ 39/79/131 GB"
+        if isinstance(right, Operation):
+            return "states a share and a shape"  # "1/32 = 7 × 7" of an image
     if _adds_shares(left) and isinstance(right, Operation) and not _adds_shares(right):
         return "relates shares to the numbers that they are of"  # "10% + 5% = 24 + 12 = 36"
     return ""

@@ -6,6 +6,7 @@ import re
 
 from tallystick.answers.check.chain.binary import BILLION
 from tallystick.answers.check.chain.sides import numbers_in
+from tallystick.derivations.arithmetic import Number, Operation
 from tallystick.derivations.statements import Side, Statement
 
 # "Mixtral 8x7B", "| Llama 4 Scout | 17B × 16 experts |"
@@ -13,6 +14,9 @@ _MIXTURE = re.compile(
     r"\b(?P<experts>\d{1,2})[x×](?P<size>\d{1,3})B\b|\|\s*(?P<each>\d{1,3})B\s?[x×]\s?(?P<of>\d{1,3})\s?(?:experts\b|E\b)"
 )
 _ADDS_TO = re.compile(r"\w\s?\+=[^=#/;]*=")  # of code: "total += 0.368 + 1.0 = 1.553"
+_EACH = re.compile(r"\d\s?[KMB]?\s+each\s*[=≈]")  # "10 blocks: ~3.1M each = 31M"
+# "1024² (= 4,096 tokens)" counts square patches of an image
+_TOKENS = re.compile(r"=\s*\d[\d.,]*\s*(?:tokens|image tokens|patches|토큰|패치|トークン|パッチ|个token)")
 _REASONS = {
     # a number of as many bits, or ^ between them
     "computes with bits": re.compile(r"\bu?int\d{1,2}(?:_t)?\)|\bXOR\b|\u5f02\u6216", re.IGNORECASE),
@@ -43,6 +47,11 @@ def wording(statement: Statement, left: Side) -> str:
     name = _MIXTURE.search(statement.text)
     if name and {number.value for number in numbers_in(left.expression)} == _numbers_of(name):
         return "holds the name of a mixture of experts"
+    if isinstance(left.expression, Number) and _EACH.search(statement.plain):
+        return "gives one, then several"
+    square = isinstance(left.expression, Operation) and left.expression.symbols == ("^",)
+    if square and _TOKENS.search(statement.plain):
+        return "counts the patches of an image"
     if _ADDS_TO.search(statement.text):
         return "adds to what a variable had before"
     return next((why for why, pattern in _REASONS.items() if pattern.search(statement.plain)), "")

@@ -8,12 +8,16 @@ from fractions import Fraction
 from operator import attrgetter
 
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.claims import Claim, is_total, measures
+from tallystick.answers.check.claims import OF_MODEL, Claim, is_total, measures
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import KINDS, PROJECTIONS, names_part, nearest_tags, tags_of
 from tallystick.derivations.arithmetic import Operation
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
+# "Total Engram: 5.36T (~10%)", "23.8M parameters just for embeddings"
+_SHARE = re.compile(r"\d\s?[KMBT]?\W{0,3}\([≈~]?\s?(\d{1,2}(?:\.\d+)?)\s?%\s?(?:\)|(?:of|von|del?|du)\b)")
+_JUST_FOR = re.compile(r"\d\s?[KMBT]?\s+(?:param\w*|weights)\s+(?:just|only|alone) (?:for|in) [^=≈]*$", re.IGNORECASE)
+MOST_SHARE = 95  # percent that a part may have of the whole
 SO_FAR = re.compile(
     r"\b(?:so far|bislang|bisher|jusqu['’]ici|hasta ahora|até agora|fin qui|пока что)\b|到目前为止|目前为止|ここまで|지금까지",
     re.IGNORECASE,
@@ -29,7 +33,6 @@ ACTIVE = re.compile(
 )
 _FROZEN = re.compile(r"\b(?:frozen|eingefroren\w*|gelé\w*|congelad\w*)\b|[冻凍][结結]|замороженн", re.IGNORECASE)
 _TRAINED = re.compile(rf"{_FROZEN.pattern}|\b(?:trainable|trained)\b", re.IGNORECASE)
-_OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмодел", re.IGNORECASE)
 _REMARK = re.compile(r"\([^()]*\)\s*$")  # "Total params (without scales)" counts more than scales
 _WITH = re.compile(
     r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
@@ -44,6 +47,8 @@ PER_LAYER = re.compile(
 MOST_LABEL_WORDS = 6  # of a label; a longer one is a sentence
 LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
 OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}  # a sum of these alone counts attention
+OF_MLP = frozenset({"mlp", "gate", "up", "down"})
+OF_EXPERTS = frozenset({"experts", "router"})
 AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
 MOST_BEHIND = 20  # lines of a section before its total
 FAR = 2  # a sum off by over half the model's total is not the whole
@@ -56,7 +61,9 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     """
     words, remark, inside = words_of(statement).partition("(")
     own = statement.clause if statement.column else statement.plain  # the head of its column
-    if ACTIVE.search(f"{words} {re.split('[=≈:]', own)[0]}") and not is_near(judge, claim):
+    share = _SHARE.search(own)
+    some = ACTIVE.search(f"{words} {re.split('[=≈:]', own)[0]}") or (share and float(share[1]) < MOST_SHARE)
+    if (some or _is_of_sublayer(judge, about) or _JUST_FOR.search(own)) and not is_near(judge, claim):
         return False
     # "Of the weights of a block the MLP has 67% (56.7M of the total 85M)"
     aside = remark and ")" not in inside and len(words.split()) > MOST_LABEL_WORDS
@@ -71,7 +78,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
         return False  # "Parameters: 768 × 3072" of the MLP above
     # "- MLP: 768 × 3072 + …", and below it "- total 56,623,104"
     below = names_part(statement.items) and not adds(claim)
-    unnamed = not (about or is_near(judge, claim) or _OF_MODEL.search(words))
+    unnamed = not (about or is_near(judge, claim) or OF_MODEL.search(words))
     if below or (unnamed and "one" in around and not _adds_embedding(claim)):
         return False  # a table of one layer
     over = claim.expression is None and _is_behind(judge, statement, around)
@@ -79,6 +86,14 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     if (part or ("block" in about and counts_embeddings(judge, claim))) and not adds(claim):
         return False
     return about <= {"all", "block"} or (adds(claim) and "one" not in about)
+
+
+def _is_of_sublayer(judge: Judge, about: frozenset[str]) -> bool:
+    """Return whether a total is of attention or experts, or of the MLP next to attention."""
+    parts = about - KINDS
+    if not parts or parts <= OF_ATTENTION or parts <= OF_EXPERTS:
+        return bool(parts)
+    return parts <= OF_MLP and any(tags_of(line.label) & OF_ATTENTION for line in judge.derivation.statements)
 
 
 def is_bare(judge: Judge, statement: Statement, claim: Claim) -> bool:

@@ -13,6 +13,7 @@ from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, symb
 from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import (
     LEAST_COUNT,
+    PARAMETERS,
     Claim,
     is_in_bytes,
     is_of_adapters,
@@ -53,6 +54,7 @@ from tallystick.derivations.statements import TOTAL, Statement
 MOST_PARAMETERS = 10**14  # of a model; a larger number counts operations
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
+LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
 LEAST_ROWS = 2  # of a table, above their sum
 
 
@@ -88,7 +90,7 @@ def _counts(judge: Judge, place: int) -> bool:
         (line, one) for line, one in others if one.expression or (len(line.sides) > 1 and one.stated >= LEAST_COUNT)
     ]
     least = total.stated / LEAST_OF_PARTS
-    counted = any(one.stated >= least and not is_in_bytes(line) for line, one in computed)
+    counted = any(one.stated >= least and _is_stated(one) and not is_in_bytes(line) for line, one in computed)
     return counted or not (computed or any(is_in_bytes(line) for line, _ in others))
 
 
@@ -111,6 +113,7 @@ def _stated_whole(judge: Judge) -> Whole:
         and not measures(statement)
         and (statement.column < 2 or is_of_models(judge, place))
         and (claim.meant >= least or _sums_rows(judge, place))
+        and (claim.expression is not None or claim.meant > LEAST_STATED)
         and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, claim, collected)
         and (place not in active or is_near(judge, claim))
@@ -133,6 +136,7 @@ def _stated_whole(judge: Judge) -> Whole:
         if any(adds(found[place]) for place in named):
             named = [place for place in named if adds(found[place]) or not _is_given(judge, place)]
         named = [place for place in named if "block" not in about_of(statements[place])] or named  # "Total 4 layers"
+        named = _of_parameters(judge, named)
         if not named:  # a sum without a name is the whole if nothing is counted after it
             last = _last_computed(judge)
             found = {place: claim for place, claim in found.items() if place >= last}
@@ -159,6 +163,16 @@ def _stated_whole(judge: Judge) -> Whole:
     exact = found[best].written.low <= total <= found[best].written.high
     said = None if exact or adds(found[best]) else in_prose(judge, rounded=False)
     return Whole(best if said is None else said)
+
+
+def _of_parameters(judge: Judge, named: list[int]) -> list[int]:
+    """Return the totals that say what they count, if the largest of them is a sum, else all.
+
+    "num_params_total = 44.4M" is the whole, and "counted total = 173.8M" may count operations.
+    """
+    said = [place for place in named if PARAMETERS.search(judge.derivation.statements[place].label)]
+    largest = max(said, key=lambda place: judge.so_far.at(place).meant, default=None)
+    return said if largest is not None and adds(judge.so_far.at(largest)) else named
 
 
 def _is_given(judge: Judge, place: int) -> bool:
