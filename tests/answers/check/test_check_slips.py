@@ -180,6 +180,17 @@ def test_a_subtotal_is_the_sum_of_the_lines_of_its_block(subtotal, should_be):
     assert slips(text) == ([] if should_be is None else [(7, should_be)])
 
 
+@pytest.mark.parametrize(("total", "should_be"), [("401,227,776", 401_240_160), ("401,240,160", None)])
+def test_an_exact_total_is_not_less_than_its_parts(total, should_be):
+    """A table has this total too, for blocks with another number."""
+    table = "| Tokens | 57,950,208 |\n| Blocks (20×) | 285,327,360 |\n| Head | 57,950,208 |\n| **Total** | **401,227,776** |\n"
+    text = (
+        f"| Part | Parameters |\n|---|---|\n{table}\n20 Blocks:     285,337,440 params\nEmbeddings:    57,950,208 params\n"
+        f"Output:        57,950,208 params\nNorms:         2,304 params\n\nGrand Total:   {total} params\n"
+    )
+    assert slips(text) == ([] if should_be is None else [(13, should_be)])
+
+
 @pytest.mark.parametrize(("number", "should_be"), [("~90M", 135_266_304), ("~135M", None)])
 def test_a_formula_in_the_models_own_sizes_far_from_its_number(number, should_be):
     text = f"| Part | Formula | Llama (d=4096, L=32) |\n|---|---|---|\n| FFN (per layer) | $2 \\times d \\times d_{{ff}} + d \\times d_{{ff}}$ | {number} |\n"

@@ -138,10 +138,10 @@ def _is_adjective(pieces: Sequence[Token], place: int) -> bool:
 def _is_other(piece: Token, behind: Sequence[Token]) -> bool:
     """Return whether a sign begins a shape, "[17 × 4096]", or a function, or cuts a quotient, "//".
 
-    Brackets with a remark begin none: "= 4.2M [attention + MLP]". The letter of "1.2 MHz" is not
-    read.
+    Brackets with a remark or a sum begin none: "= 4.2M [attention + MLP]", "4 × [(78 + 1) × 128]".
+    The letter of "1.2 MHz" is not read.
     """
-    remark = bool(behind) and behind[0].kind == "word" and not is_variable(behind[0])
+    remark = bool(behind) and (behind[0].text == "(" or (behind[0].kind == "word" and not is_variable(behind[0])))
     whole = piece.text == "/" and piece.end - piece.start > 1
     called = bool(behind) and behind[0].text == "(" and is_function(piece)  # "1 - exp(-1.278)"
     return (piece.text == "[" and not remark) or called or whole or piece.text[-2:] == "Hz"

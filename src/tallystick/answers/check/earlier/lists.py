@@ -9,7 +9,7 @@ from fractions import Fraction
 from tallystick.answers.check.chain.binary import BINARY
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, ends_alike
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import Columns
@@ -109,11 +109,19 @@ class Lists:
         far = all(abs(way - claim.stated) > LEAST_OFF * claim.stated for way in ways)
         less = claim.written.high < sums.low and sums.exact - claim.stated > LITTLE * claim.stated
         wrong = (far or less) and any(is_typed_for(number, way, least=SHORT) for way in ways)
+        wrong = wrong or self._is_just_less(places, claim)
         if computed:
             below = claim.stated + number.unit <= min(ways)
             wrong = wrong or below or MOST_MORE * max(ways) < claim.stated < NEAR * max(ways)
         wrong = wrong and not self.allowances.leaves_out(places, claim)
         return Sum(tuple(places), sums, fits=False) if wrong else None
+
+    def _is_just_less(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total is a little less than its parts, all written to the last digit."""
+        parts = [self.so_far.at(place) for place in places]
+        more = sum(part.stated for part in parts) - claim.stated
+        whole = is_whole(claim.side) and all(is_whole(part.side) for part in parts)
+        return whole and 0 < more <= LITTLE * claim.stated
 
     def _plain_block(self, statement: Statement) -> list[int]:
         """Return the statements right above a total, unless the last of them is a total too."""
