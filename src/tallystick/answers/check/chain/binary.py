@@ -42,7 +42,7 @@ def binary(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
         return ""
     if isinstance(given, Number) and given.rounded and given.unit >= PREFIXES[0]:
         number = given  # "24 KB = 24,576 bytes"
-    if not number.rounded:
+    if not number.rounded or keeps_letter(left, number):
         return ""
     near = min(number.unit / number.value / 2, _NEAR_POWER)
     named = _NAMED.get(number.unit, 0)  # "7 × 10^9 × 2 = 14 GiB"
@@ -63,6 +63,24 @@ def has_letter(side: Side) -> bool:
         return True
     numbers = (number for number in numbers_in(side.expression) if number.rounded)
     return any(number.value < BILLION or side.unit == "bytes" for number in numbers)
+
+
+def keeps_letter(left: Side, number: Expression) -> bool:
+    """Return whether a product of bytes has the letter of its last factor: "32 × 8 MB = 256 MB".
+
+    No kilo of 1,024 is between the two.
+    """
+    product = left.expression
+    if not (isinstance(product, Operation) and set(product.symbols) == {"*"} and isinstance(number, Number)):
+        return False
+    lettered = [one for one in product.parts if isinstance(one, Number) and one.rounded]
+    last = len(lettered) == 1 and lettered[0] is product.parts[-1] and left.unit == "bytes"
+    return last and number.rounded and _letter(lettered[0].value) == _letter(number.value)
+
+
+def _letter(size: Fraction) -> int:
+    """Return the power of 1,000 that the letter of a number below 1,000 has: 2 for 256 MB."""
+    return max((one for one in range(MOST_PREFIXES + 1) if size >= 1000**one), default=0)
 
 
 def _has_billions(side: Expression) -> bool:
@@ -128,5 +146,4 @@ def _in_binary(number: Number, size: Fraction) -> Fraction:
 
     The letter is the largest one below `size`.
     """
-    power = max((one for one in range(MOST_PREFIXES + 1) if size >= 1000**one), default=0)
-    return number.value * Fraction(1024, 1000) ** power
+    return number.value * Fraction(1024, 1000) ** _letter(size)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
-from tallystick.answers.check.chain.binary import BINARY, binary_powers, has_letter, powers_of_letter
+from tallystick.answers.check.chain.binary import BINARY, binary_powers, has_letter, keeps_letter, powers_of_letter
 from tallystick.answers.check.chain.formats import NEAR_BYTES, stored_in_bytes
 from tallystick.answers.check.chain.forms import (
     are_results,
@@ -206,7 +206,7 @@ class Readings:
             if abs(lacks - unit) * NEAR_UNIT > unit:
                 continue
             mixed = unit in BINARY and unit not in powers_of_letter(number)  # MB of 1,000 × 1,024 bytes
-            if mixed and not has_letter(before):
+            if (mixed and not has_letter(before)) or (unit in BINARY and keeps_letter(before, number)):
                 continue  # "= 8.4 GB" of 8,589,934,592 bytes
             other = _with(side, Number(number.value * unit, number.unit * unit, rounded=True))
             if self._fits(before, other, cut=not mixed):

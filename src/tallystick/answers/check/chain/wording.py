@@ -18,8 +18,8 @@ _EACH = re.compile(r"\d\s?[KMB]?\s+each\s*[=≈]")  # "10 blocks: ~3.1M each = 3
 # "1024² (= 4,096 tokens)" counts square patches of an image
 _TOKENS = re.compile(r"=\s*\d[\d.,]*\s*(?:tokens|image tokens|patches|토큰|패치|トークン|パッチ|个token)")
 _REASONS = {
-    # a number of as many bits, or ^ between them
-    "computes with bits": re.compile(r"\bu?int\d{1,2}(?:_t)?\)|\bXOR\b|\u5f02\u6216", re.IGNORECASE),
+    # "(uint8_t)(187 * 3) = 49", or ^ between numbers; "(INT8): 32 × 150 MB" names a format
+    "computes with bits": re.compile(r"(?-i:\(u?int\d{1,2}(?:_t)?\)\s?[\w(])|\bXOR\b|\u5f02\u6216", re.IGNORECASE),
     # "64 columns = 2 tiles"
     "counts groups": re.compile(
         r"=\s*\d+\s+(?:tiles?|pages?|chunks?|batches|blocks|shards|warps)\b|=\s*\d+\s?\u4e2a?\u5757"
