@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import chain, combinations
+from itertools import chain, combinations, islice
 from typing import NamedTuple
 
 from tallystick.answers.check.claims import Equation, as_number
@@ -22,6 +22,7 @@ MOST_BETWEEN = 3  # lines from one to the next; a head and its rule take more
 WIDE = 8  # the largest by the smallest of rows that need no further one to prove a ratio
 SHORT = 2  # digits of a number that is mistyped, if more rows than that are right
 MOST_WRONG = 1  # rows with a slip
+MOST_OTHERS = 3  # products that explain a column whose first one has a wrong row
 MOST_COLUMNS = 8  # of a table
 
 
@@ -33,6 +34,7 @@ class _Relation(NamedTuple):
     shared: Value = exactly(1)
     adds: bool = False
     rows: int = 0  # in which it holds
+    wrong: int = 0  # in which it does not
 
     def of(self, row: Row) -> Value | None:
         """Return what a row's number must be, or None if another one of the row is missing."""
@@ -128,7 +130,11 @@ def _relations(rows: Sequence[Row]) -> Iterator[_Relation]:
             _held(_Relation(column, others, shared, adds=True), rows, given=given)
             for others, shared, given in chain(added, more)
         )
-        yield from filter(None, chain(products, shares))
+        ways = filter(None, chain(products, shares))
+        if first := next(ways, None):
+            yield first
+            if first.wrong:
+                yield from islice(ways, MOST_OTHERS)
         if found := next(filter(None, sums), None):
             yield found
 
@@ -180,7 +186,7 @@ def _held(relation: _Relation, rows: Sequence[Row], *, given: int = 0) -> _Relat
     varied = max(sizes) > LEAST_VARIED * min(sizes)
     wide = max(sizes) >= WIDE * min(sizes)
     enough = len(sizes) >= LEAST_ROWS + given or wide
-    return relation._replace(rows=len(sizes) - given + wide) if varied and enough else None
+    return relation._replace(rows=len(sizes) - given + wide, wrong=wrong) if varied and enough else None
 
 
 def _number(row: Row, column: int) -> Number | None:
