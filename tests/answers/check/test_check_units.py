@@ -134,3 +134,71 @@ def test_a_name_set_behind_the_number_of_its_line_is_no_product():
 @pytest.mark.parametrize(("flops", "wrong"), [("8.4", []), ("8.7", [(1, 84 * 10**21)])])
 def test_factors_with_a_power_of_ten_are_exact(flops, wrong):
     assert slips(f"6 × 7×10⁹ × 2×10¹² = {flops}×10²²") == wrong
+
+
+WRONG = [
+    ("Per layer: 1024×1024×4 + 1024×4096×2 = 12.6M\n6 layers: 73.5M params", 75_600_000),
+    ("Total per block: ~786K\n\n6 blocks: ~4.3M", 4_716_000),
+    ("Total per block: 789,760\n6 blocks = 2,738,560", 4_738_560),
+    ("Per layer: 49,664\n2 layers: 89,328", 99_328),
+    ("Block 1 つ:      ≈ 1,181,184\nBlock 6 つ:      ≈ 7,987,104", 7_087_104),
+    ("Weights: 140GB ÷ 8 = 67.5GB per GPU", 17_500_000_000),
+    ("GB/s by GB of memory: 546 / 136.5 = 4.7 tok/s", 4),
+    ("One request: 17 GB ÷ 2.5 MB = ~9,800 tokens", 6_800),
+    ("Memory left: 640 GB HBM - 140 GB weights = 900 GB", 500_000_000_000),
+    ("70B parameters + FP16 precision = 70B × 2 = 170 GB", 140_000_000_000),
+    ("Experts: 3 × 2048 × 1000 × 64 = ~393M/layer × 58 = 29.8B", 22_794_000_000),
+    ("Cache: 800 KB/token × 8192 tokens × 10 requests = 69.5 GB", 65_536_000_000),
+    ("d = 320\nNorm: 2 × d = 649", 640),
+    ("States: (4+4+4) × 6.7B = ~50.4GB", 80_400_000_000),
+    ("Router: 2 × 128 × 2048 × 300 = 157,286,400 ≈ 757M FLOPs", 157_286_400),
+    ("KV: 2 × 28 × 4 × 128 × 2 = 57,644 bytes/token", 57_344),
+    ("Norms: 2 × (gamma 128 + beta 128) = 612", 512),
+    ("| Final norm | `gamma 128 + beta 128` | 156 |", 256),
+    ("MLP\n- Up: 768 × (4 × 768) = 2.36M\n- Down: (4 × 768) × 768 = 2.36M\n\n> **Total MLP = 2.72M**", 4_720_000),
+    ("Embedding: 50257 × 768 = 38,596,416 params saved", 38_597_376),
+    ("All: 12 × 768 × 12 = 110M", 110_592),
+    ("Block: 24,576 + 14,336 = 38,912 × 28 blocks = 1,089,537", 1_089_536),
+    ("Sizes: 92 × 4 × 4 = 1,473", 1_472),
+    ("# K cache: [32, 12, 2048, 64] × 2 bytes = 48 MB per layer", 100_663_296),
+    ("Optimizer: ~24 GB (8 bytes per param × 3B × 2 states)", 48_000_000_000),
+    ("Block:  2 × (4×512² + 2×512×1408) = 4.2M   [attention + MLP]", 4_980_736),
+    ("All ≈ 10K × 768 + (4 × 768² + 2 × 768) × 12 ≈ 7.68M + 28M × 12", 36_009_984),
+    ("LayerNorm     2 x 768  (gain + bias)       =       4,536", 1_536),
+    ("Memory (float32): 1.64B × 4 ≈ 6.26 GB", 6_560_000_000),  # no GB of 1,000 × 1,024 × 1,024 bytes
+    ("Total per layer: ~3.15M\n\nEncoder stack (6 layers): ~13.9M", 18_900_000),
+    ("text_model: 904,626,880 = 47,308,800 + 16 × 9,832,320 + 960", 204_626_880),
+    ("| FFN | gate+up+down = 3 × 4096 × 11008 = 139M | 270 MB |", 135_266_304),
+    ("N = 135,266,304 weights (115.3M)", 135_266_304),
+    ("# 12 * 4096^2 * 32 + 32000 * 4096 ≈ 6.44B params * 2 bytes ≈ 12.0 GB", 6_573_522_944),
+    ("Bloco: 3·2,6·4096² = 150,9M", 130_862_284.8),
+    ("Pair: 64 × (5 + 7) M = 786M", 768_000_000),
+    ("MLP: (768 × 3072 + 3072) + (3072 × 768 + 768) = 4,722,432 + 2,360,064 = ~7.1M", 2_362_368),
+    ("Attention: Q(384→384) + K(384→128) + V(384→128) + O(384→384) ≈ 295K × 10 = 2.95M", 393_216),
+    ("| d_inner (expanded) | 2560 |\n| d_state | 16 |\n\nIn: (d_inner + d_state) × 5000 = 11.88M", 12_880_000),
+    ("Router: 4096 × 8 × 2 = 35,536 bytes", 65_536),
+    ("A: 4096² + 4096×1024 + 4096×1024 + 4096² = 16,777,216 + 4,194,304 + 4,894,304 + 16,777,216", 4_194_304),
+    ("Active: 4B + 32B + attention ≈ 12B", 36_000_000_000),
+    ("attn 2·12288² + 2·(12288·1024) = 327.2M; MLP 3·12288·28672 = 1,056.9M; × 88 = 124.8B", 121_800_800_000),
+    ("GPT-3: 96 layers × ~37M/layer = 175B total parameters", 3_552_000_000),
+    ("KV: 2 (K,V) × 8 KV heads × 128 head_dim × 32 layers = **131,072 elements/token**", 65_536),
+    ("Layers: 12 × 96 × 12288² ≈ 174.0B", 173_946_175_488),  # 174B would be right
+    ("Each: 8 × 16 × 4096 × 4100 ≈ 2.0B", 2_149_580_800),
+    ("| MLP | 131,584 | (128 × 512 + 512) + (512 × 128 + 128) per layer |", 131_712),
+    ("LSTM: 4 × [(78+128)×128 + 128] × 2 (ways) × 2 (layers) ≈ 530 K", 423_936),
+    ("Attention (INT8):   32 × 150 MB = 4.1 GB", 4_800_000_000),
+    ("Norms (FP16):   32 × 8 MB     = 236 MB", 256_000_000),
+    ("Layers: 24 × 3.5 MB = 86 MB", 84_000_000),
+    ("Levels: 5 levels * 256 = 1,260", 1_280),
+    ("Capa: 768 input × 42 output + 42 sesgos = 32,508 parámetros", 32_298),
+    ("Mixtral 8x7B: 32 × 1.44B = 48B", 46_080_000_000),
+    ("Each layer: 2.36M parameters (768×3072 + 3072×768)", 4_718_592),
+    ("Each: [1, 576, 256] × 4 bytes × 2 (q/k) = 589,824 bytes", 1_179_648),
+    ("- ≈ 4B + 32B + attention ≈ 12B active", 36_000_000_000),
+]
+
+
+@pytest.mark.parametrize(("text", "right"), WRONG)
+def test_a_slip_next_to_units_is_found(text, right):
+    answer = tallystick.check(f"Sizes: 2 × 768 = 1,536\n{text}\n")
+    assert [equation.should_be for equation in answer.equations if not equation.correct] == [right]

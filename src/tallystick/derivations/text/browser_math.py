@@ -25,10 +25,10 @@ _SHOWN = {
     "left": "",
     "right": "",
 }
-_PIECE = re.compile(r"(?P<colour>\\color\s*\{\w+\})|\\(?P<command>[A-Za-z]+)|\\.|.", re.DOTALL)
-_SPACES = {r"\,", r"\;", r"\:", r"\!", "\\ "}
+_SPACE = r"\\[,;:! ]"  # of LaTeX
+_PIECE = re.compile(rf"(?P<unseen>\\color\s*\{{\w+\}}|{_SPACE})|\\(?P<command>[A-Za-z]+)|\\.|.", re.DOTALL)
 _SAME = str.maketrans({"*": "×", "∗": "×", "⋅": "×", "·": "×", "−": "-", "–": "-"})
-_MARKS = re.compile(r"(?:\\[,;:! ]|[\s{}^_$\\])+")
+_MARKS = re.compile(rf"(?:{_SPACE}|[\s{{}}^_$\\])+")
 _ASTERISK = "\u2217"  # as a browser draws "*"; the last copy may have lost it
 _NUMBER = re.compile(r"(?<![\d.,])(\d{4,})\s\1\s\1(?![\d.,])")
 _SHORT = re.compile(r"([^\W\d]\w?=\d{1,2})\1\1")  # L=12L = 12L=12
@@ -77,9 +77,7 @@ def _characters(line: str) -> Iterator[tuple[str, int]]:
         if piece["command"]:
             for character in _SHOWN.get(piece["command"], piece["command"]):
                 yield character, piece.start()
-        elif piece["colour"] or piece[0] in _SPACES:
-            continue
-        else:
+        elif not piece["unseen"]:
             character = piece[0].removeprefix("\\")
             if not character.isspace() and character not in "{}^_$\\":
                 yield character.translate(_SAME), piece.start()

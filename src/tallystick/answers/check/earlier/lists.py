@@ -15,7 +15,7 @@ from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import Columns
 from tallystick.answers.check.earlier.multiples import has_multiples
 from tallystick.answers.check.labels import PARTIAL, TIED, tags_of
-from tallystick.derivations.arithmetic import Number
+from tallystick.derivations.arithmetic import Number, Value
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import TOTAL, Derivation, Statement, names_sum
 
@@ -109,19 +109,17 @@ class Lists:
         far = all(abs(way - claim.stated) > LEAST_OFF * claim.stated for way in ways)
         less = claim.written.high < sums.low and sums.exact - claim.stated > LITTLE * claim.stated
         wrong = (far or less) and any(is_typed_for(number, way, least=SHORT) for way in ways)
-        wrong = wrong or self._is_just_less(places, claim)
+        wrong = wrong or self._is_just_less(places, sums, claim)
         if computed:
             below = claim.stated + number.unit <= min(ways)
             wrong = wrong or below or MOST_MORE * max(ways) < claim.stated < NEAR * max(ways)
         wrong = wrong and not self.allowances.leaves_out(places, claim)
         return Sum(tuple(places), sums, fits=False) if wrong else None
 
-    def _is_just_less(self, places: Sequence[int], claim: Claim) -> bool:
+    def _is_just_less(self, places: Sequence[int], sums: Value, claim: Claim) -> bool:
         """Return whether a total is a little less than its parts, all written to the last digit."""
-        parts = [self.so_far.at(place) for place in places]
-        more = sum(part.stated for part in parts) - claim.stated
-        whole = is_whole(claim.side) and all(is_whole(part.side) for part in parts)
-        return whole and 0 < more <= LITTLE * claim.stated
+        whole = is_whole(claim.side) and all(is_whole(self.so_far.at(place).side) for place in places)
+        return whole and 0 < sums.exact - claim.stated <= LITTLE * claim.stated
 
     def _plain_block(self, statement: Statement) -> list[int]:
         """Return the statements right above a total, unless the last of them is a total too."""
