@@ -14,7 +14,7 @@ from tallystick.answers.check.equations import Judge
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Number, Operation, Value, alone, evaluate, exactly
 from tallystick.derivations.slips import LEAST_TYPED, is_typed_for
-from tallystick.derivations.statements import Row
+from tallystick.derivations.statements import Row, Side
 
 LEAST_ROWS = 3  # that have the product, and are unlike each other
 LEAST_VARIED = Fraction(5, 4)  # the largest of them by the smallest
@@ -24,6 +24,27 @@ SHORT = 2  # digits of a number that is mistyped, if more rows than that are rig
 MOST_WRONG = 1  # rows with a slip
 MOST_OTHERS = 3  # products that explain a column whose first one has a wrong row
 MOST_COLUMNS = 8  # of a table
+
+
+class _Cells(NamedTuple):
+    """A row of a table: its cells, and the positive numbers in them, within their rounding."""
+
+    row: Row
+    values: tuple[Value | None, ...]
+
+    def number(self, column: int) -> Number | None:
+        """Return the number that stands alone in a column, as written."""
+        side = self.row.cells[column] if column < len(self.row.cells) else None
+        return side.expression if side is not None and isinstance(side.expression, Number) else None
+
+    def value(self, column: int) -> Value | None:
+        """Return the value of a column, or None if it has none."""
+        return self.values[column] if column < len(self.values) else None
+
+    def has_shape(self, column: int) -> bool:
+        """Return whether a column has the product of a shape."""
+        side = self.row.cells[column] if column < len(self.row.cells) else None
+        return side is not None and isinstance(side.expression, Operation)
 
 
 class _Relation(NamedTuple):
@@ -36,28 +57,28 @@ class _Relation(NamedTuple):
     rows: int = 0  # in which it holds
     wrong: int = 0  # in which it does not
 
-    def of(self, row: Row) -> Value | None:
+    def of(self, cells: _Cells) -> Value | None:
         """Return what a row's number must be, or None if another one of the row is missing."""
-        values = [_value(row, column) for column in self.others]
+        values = [cells.value(column) for column in self.others]
         found = [value for value in values if value is not None]
         if len(found) < len(values):
             return None
         return reduce(Value.plus if self.adds else Value.times, found, self.shared)
 
-    def keeps(self, row: Row) -> bool:
-        """Return whether a row's number is what it must be."""
-        value, stated = self.of(row), _value(row, self.column)
-        return value is not None and stated is not None and value.meets(stated)
+    def keeps(self, cells: _Cells) -> bool | None:
+        """Return whether a row's number is what it must be, or None if a number is missing."""
+        value, stated = self.of(cells), cells.value(self.column)
+        return value.meets(stated) if value is not None and stated is not None else None
 
-    def mistyped(self, row: Row) -> dict[int, Fraction]:
+    def mistyped(self, cells: _Cells) -> dict[int, Fraction]:
         """Return the columns with a digit wrong in a row, each with the right number."""
-        meant, stated = self.of(row), _value(row, self.column)
+        meant, stated = self.of(cells), cells.value(self.column)
         found = {self.column: meant.exact} if meant is not None else {}
         if self.adds and stated is not None and meant is not None:
             off = stated.exact - meant.exact
-            found |= {one: value.exact + off for one in self.others if (value := _value(row, one)) is not None}
+            found |= {one: value.exact + off for one in self.others if (value := cells.value(one)) is not None}
         least = SHORT if self.rows >= LEAST_ROWS else LEAST_TYPED
-        numbers = ((column, _number(row, column), right) for column, right in found.items() if right > 0)
+        numbers = ((column, cells.number(column), right) for column, right in found.items() if right > 0)
         return {
             column: right
             for column, number, right in numbers
@@ -72,16 +93,18 @@ def judge_tables(judge: Judge) -> None:
     """
     judged = judge.numbers()
     for rows in _tables(judge.derivation.rows):
-        relations = list(_relations(rows))
-        for row in rows:
-            kept = {relation.column: relation for relation in reversed(relations) if relation.keeps(row)}
+        table = [_Cells(row, tuple(map(_value, row.cells))) for row in rows]
+        relations = list(_relations(table))
+        for cells in table:
+            row = cells.row
+            kept = {relation.column: relation for relation in reversed(relations) if relation.keeps(cells)}
             for column, relation in sorted(kept.items()):
-                value, number = relation.of(row), _number(row, column)
+                value, number = relation.of(cells), cells.number(column)
                 if value is not None and number is not None and (row.line, number.value) not in judged:
                     judge.equations.append(_equation(row, value.exact, number.value, correct=True))
-            wrong = [relation.mistyped(row) for relation in relations if relation.column not in kept]
+            wrong = [relation.mistyped(cells) for relation in relations if relation.column not in kept]
             column, right = _blamed(wrong)
-            number = _number(row, column)
+            number = cells.number(column)
             if right and number is not None and (row.line, number.value) not in judged:
                 judge.equations.append(_equation(row, right, number.value, correct=False))
 
@@ -109,12 +132,12 @@ def _tables(rows: Sequence[Row]) -> Iterator[list[Row]]:
     yield table
 
 
-def _relations(rows: Sequence[Row]) -> Iterator[_Relation]:
+def _relations(rows: Sequence[_Cells]) -> Iterator[_Relation]:
     """Yield the columns that are sums or products of two others, or of one and a number.
 
     "| 1024 | 0.56 MB | 34.2 MB |" may multiply the first number or the rounded second one.
     """
-    columns = range(min(MOST_COLUMNS, max((len(row.cells) for row in rows), default=0)))
+    columns = range(min(MOST_COLUMNS, max((len(row.values) for row in rows), default=0)))
     for column in columns:
         pairs = list(combinations((one for one in columns if one != column), 2))
         products = (_held(_Relation(column, pair), rows) for pair in pairs)
@@ -139,28 +162,28 @@ def _relations(rows: Sequence[Row]) -> Iterator[_Relation]:
             yield found
 
 
-def _differences(rows: Sequence[Row], one: int, other: int) -> list[Value]:
+def _differences(rows: Sequence[_Cells], one: int, other: int) -> list[Value]:
     """Return what rows add to a column, the most precise first, as the weights to each cache."""
-    values = ((_value(row, one), _value(row, other)) for row in rows)
+    values = ((cells.value(one), cells.value(other)) for cells in rows)
     pairs = [(less, more) for less, more in values if less is not None and more is not None and less.high < more.low]
     found = [Value(more.exact - less.exact, more.low - less.high, more.high - less.low) for less, more in pairs]
     return sorted(found, key=lambda more: more.high - more.low)[: MOST_WRONG + 1]
 
 
-def _ratios(rows: Sequence[Row], one: int, other: int) -> list[Value]:
+def _ratios(rows: Sequence[_Cells], one: int, other: int) -> list[Value]:
     """Return the numbers by which rows multiply a column, the most precise first.
 
     One of them may come from the row with the slip.
     """
-    values = ((_value(row, one), _value(row, other)) for row in rows)
+    values = ((cells.value(one), cells.value(other)) for cells in rows)
     pairs = [(less, more) for less, more in values if less is not None and more is not None and less.low > 0]
-    computed = any(_has_shape(row, one) for row in rows)
+    computed = any(cells.has_shape(one) for cells in rows)
     ratios = [Value(more.exact / less.exact, more.low / less.high, more.high / less.low) for less, more in pairs]
     ratios.sort(key=lambda ratio: (ratio.high - ratio.low) / ratio.exact)
     return [ratio for ratio in ratios[: MOST_WRONG + 1] if computed or ratio.exact != 1]
 
 
-def _held(relation: _Relation, rows: Sequence[Row], *, given: int = 0) -> _Relation | None:
+def _held(relation: _Relation, rows: Sequence[_Cells], *, given: int = 0) -> _Relation | None:
     """Return a relation that holds in all rows but one, and differs from row to row, else None.
 
     Args:
@@ -169,15 +192,12 @@ def _held(relation: _Relation, rows: Sequence[Row], *, given: int = 0) -> _Relat
         given: how many rows have it anyway.
     """
     wrong, sizes = 0, set[Fraction]()
-    for row in rows:
+    for cells in rows:
         current().step()
-        value, stated = relation.of(row), _value(row, relation.column)
-        if value is None or stated is None:
-            continue
-        if value.meets(stated):
+        stated, kept = cells.value(relation.column), relation.keeps(cells)
+        if kept and stated is not None:
             sizes.add(stated.exact)
-        else:
-            wrong += 1
+        wrong += kept is False
         if wrong > MOST_WRONG:
             return None
     if len(sizes) < LEAST_ROWS:
@@ -189,23 +209,12 @@ def _held(relation: _Relation, rows: Sequence[Row], *, given: int = 0) -> _Relat
     return relation._replace(rows=len(sizes) - given + wide, wrong=wrong) if varied and enough else None
 
 
-def _number(row: Row, column: int) -> Number | None:
-    side = row.cells[column] if column < len(row.cells) else None
-    return side.expression if side is not None and isinstance(side.expression, Number) else None
-
-
-def _value(row: Row, column: int) -> Value | None:
-    """Return a positive number of a row, with the bounds of its rounding, or None."""
-    side = row.cells[column] if column < len(row.cells) else None
+def _value(side: Side | None) -> Value | None:
+    """Return the positive number of a cell, with the bounds of its rounding, or None."""
     if side is None:
         return None
     found = alone(side.expression, loose=side.loose) or evaluate(side.expression, {})
     return found if found.exact > 0 else None
-
-
-def _has_shape(row: Row, column: int) -> bool:
-    side = row.cells[column] if column < len(row.cells) else None
-    return side is not None and isinstance(side.expression, Operation)
 
 
 def _equation(row: Row, product: Fraction, stated: Fraction, correct: bool) -> Equation:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from operator import attrgetter
 
 from tallystick.answers.check.chain.sides import symbolic
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_total
@@ -31,11 +33,17 @@ def is_of_models(judge: Judge, place: int) -> bool:
     Bytes may follow: "| Total | 1025B | 591 GB |".
     """
     lines = judge.derivation.statements
-    columns = [number for number, line in enumerate(lines) if line.line == lines[place].line and line.column]
-    row = [number for number in columns if not is_in_bytes(lines[number])]
+    if not is_total(lines[place]):
+        return False
+    line = attrgetter("line")
+    same = range(
+        bisect_left(lines, lines[place].line, key=line),
+        bisect_right(lines, lines[place].line, key=line),
+    )
+    row = [number for number in same if lines[number].column and not is_in_bytes(lines[number])]
     stated = [claim.meant for number in row if (claim := judge.claims[number]) is not None]
     counts = all(lines[number].sides[-1].unit in ("", "parameters") for number in row)
-    return is_total(lines[place]) and counts and min(stated, default=Fraction(0)) >= LEAST_TOTAL
+    return counts and min(stated, default=Fraction(0)) >= LEAST_TOTAL
 
 
 def named_apart(judge: Judge, place: int) -> tuple[int, ...]:
