@@ -17,6 +17,7 @@ from tallystick.derivations.statements import Row, Side, Statement
 from tallystick.derivations.text.lines import RELATION, Line
 from tallystick.derivations.values import WORD, Values
 
+MOST_SIZE = 1_000_000  # of a model: more are parameters
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
 _WORDED = re.compile(r"\((\d[^()]{0,200}[*×]\s?\d[^()]{0,80})\)\s*$")
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
@@ -62,6 +63,8 @@ class Rows(Values):
         if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
             wholes[place] = self._in_label(label, read) or self._ends_label(label, numbered)
         size = _SIZE.match(label)
+        if any(number.value > MOST_SIZE for number in numbered) or any(cell.endswith("%") for cell in cells):
+            size = None  # "| E (embedding, tied) | 38,597,376 | 31.0% |" is a part
         if size is not None and numbered and numbered == [side for side in wholes if side is not None]:
             if len(numbered) == 1:
                 self._add(line, label, [Side(numbered[0])], name=size["name"])  # "| d_model | 1280 |"

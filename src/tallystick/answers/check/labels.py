@@ -50,7 +50,7 @@ _WORDS = tuple(
 _ABROAD = tuple(
     (tag, re.compile(pattern, re.IGNORECASE))
     for tag, pattern in (
-        ("token", r"词嵌入|词元|词表|嵌入|詞嵌入|埋め込み|埋込|単語|임베딩|\w*einbettung|plongement|incrustaci|эмбеддинг|вложени"),
+        ("token", r"词嵌入|词元|词表|嵌入|詞嵌入|埋め込み|埋込|単語|임베딩|\w*einbettung|plongement|incrustaci|эмбеддинг|вложени|\bosadz|\bzanurz"),
         ("position", r"位置|위치|\bposici|позици|vị trí|\bkonum|\bposisi"),
         ("head", r"输出层|輸出層|出力層|출력층|출력 헤드|ausgabeschicht|couche de sortie|capa de salida|выходн"),
         ("attention", r"注意力|多[头頭]|マルチヘッド|멀티.?헤드|注意機構|アテンション|어텐션|주의|aufmerksamkeit|\baten[cç]|внимани|\battenzione|\bdikkat|chú ý|\bperhatian"),
@@ -63,12 +63,13 @@ _ABROAD = tuple(
         ("pooler", r"池化|プーラー|풀러"),
         ("single", r"(每个|单个|一个|每個|單個)(专家|專家)|エキスパート(1|一)|전문가 (하나|1)|(?:je|pro|ein) expert"),
         ("router", r"路由|ルーター|라우터|маршрутизат"),
-        ("norm", r"归一化|正規化|정규화|normierung|normalis|нормализ|\bnormali[zs]+a|normalleştirme|chuẩn hóa|\bnorma\b"),
-        ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн|\bson\b|\bfinale\b"),
+        ("norm", r"归一化|正規化|정규화|normierung|normalis|нормализ|\bnormali[zs]+a|\bnorm[ay] warstw|normalleştirme|chuẩn hóa|\bnorma\b"),
+        ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн|\bkońcow|\bostatni|\bson\b|\bfinale\b"),
         ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
-        ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|\bstrat[oi]\b|\bkatman|\bcamadas?\b|\btầng|\blapisan|сло[йеяию]|\bблок"),
-        ("one", r"\b(?:bloc complet|couche complète|bloque completo|capa completa|bloco completo|camada completa|blocco completo|ganzer block|весь блок)\b|(?:blok|katman) başına|(?:mỗi|một) (?:tầng|lớp|khối)|(?:per|ogni|uno?) (?:strato|blocco)|每层|每層|单层|(?<!第)一层|每个|各层|層あたり|(?<!第)一層|(?<!第)1層|層ごと|레이어당|층당|블록당|레이어 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个|一個|單個|1つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)"
-            r"|(?:je|pro|einer?|einem|jeder|jede) (?:[\w-]+[- ])?(?:schicht|block)|(?:par|une?|chaque) (?:couche|bloc)|(?:por|una?|cada) (?:capa|bloque)|(?:por|uma?|cada) (?:camada|bloco)|(?:на|один|одном|каждый|каждом) (?:сло|блок)"),
+        ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|\bstrat[oi]\b|\bkatman|\bblok|\bwarstw|\blaag\b|\blagen\b|\bcamadas?\b|\btầng|\blapisan|сло[йеяию]|\bблок"),
+        ("one", r"\b(?:bloc complet|couche complète|bloque completo|capa completa|bloco completo|camada completa|blocco completo|ganzer block|весь блок)\b|(?:blok|katman) başına|her (?:blok|katman)|(?:mỗi|một) (?:tầng|lớp|khối)|(?:per|ogni|uno?) (?:strato|blocco)|(?:na|każd\w+|jed\w+) (?:blok|warstw)|(?:per|elke|één) (?:laag|blok)|(?:per|setiap) lapisan|每层|每層|单层|(?<!第)一层|每个|各层|(?<!第)一層|(?<!第)1層|(?:層|ブロック|レイヤー)(?:あたり|当たり|ごと|毎)|(?:레이어|층|블록) ?당|레이어 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个|一個|單個|1つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)"
+            r"|(?:je|pro|einer?|einem|jeder|jede) (?:[\w-]+[- ])?(?:schicht|block)|(?:par|une?|chaque) (?:couche|bloc)|(?:por|una?|cada) (?:capa|bloque)|(?:por|uma?|cada) (?:camada|bloco)|(?:на|один|одном|каждый|каждом) (?:сло|блок)"
+            r"|(?:je|pro|par|chaque|por|cada|на|ogni|mỗi|her|setiap|na|każdy|elke|每个?|各) ?(?:layer|block)\b"),
         ("all", r"全部层|所有层|总层|全層|全レイヤー|전체 레이어|모든 레이어|alle schichten|toutes les couches|todas las capas|все сло"),
     )
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations
 from typing import NamedTuple
 
 from tallystick.answers.check.chain.binary import meets_binary
@@ -17,7 +18,7 @@ from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, Lists, is_bytes
 from tallystick.answers.check.earlier.repeated import Repeated
-from tallystick.answers.check.labels import KINDS, names_part, tags_of
+from tallystick.answers.check.labels import KINDS, names_part, nearest_tags, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
@@ -111,10 +112,12 @@ class Implied:
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
         rounds = self._rounds_model(claim)
         known = rounds or (self.quantities is not None and claim.stated == self.quantities.total)
+        listed = known and self._lists_model(above, claim)
         wrong = (
             near
-            and not (known or statement.column)  # a row may be left out of each column
-            and self.allowances.are_listed(above)
+            and (listed or not known)
+            and not statement.column  # a row may be left out of each column
+            and (listed or self.allowances.are_listed(above))
             and not any(self.so_far.at(one).is_vague for one in above)
             and not claim.is_vague
             and not self.allowances.leaves_out(above, claim)
@@ -280,6 +283,26 @@ class Implied:
             if sums.low > rounds.high:
                 break
         return None
+
+    def _lists_model(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether lines list the whole model, yet cannot have its total.
+
+        Example: "12 blocks: 84,934,656" without biases, and the total with them. A list may leave
+        out a part outside the layers, such as the final norm.
+        """
+        if self.quantities is None or claim.stated != self.quantities.total:
+            return False
+        lines = [self.derivation.statements[place] for place in places]
+        tags = [nearest_tags((line.label, *line.items)) for line in lines]
+        sums = self.so_far.sum(places)
+        if sums.low < sums.high or any(TAKEN.search(line.plain) for line in lines):
+            return False
+        if not any("block" in one and one <= KINDS - {"one"} for one in tags):
+            return False
+        named = frozenset().union(*tags)
+        parts = [size for tag, size in self.quantities.outside_layers().items() if tag not in named]
+        ways = (sum(some) for count in range(len(parts) + 1) for some in combinations(parts, count))
+        return claim.stated - sums.exact not in ways
 
     def _has_more(self, places: Sequence[int]) -> bool:
         """Return whether unused statements precede `places`."""

@@ -19,7 +19,7 @@ from math import ceil, floor, log
 from tallystick.answers.check.labels import KINDS, nearest_tags, tags_of
 from tallystick.answers.check.model.atoms import ROLE_TAGS, atoms_of
 from tallystick.answers.check.model.collected import Collected
-from tallystick.answers.check.model.quantity import Quantity, fit, is_named, may_be, tensor_in
+from tallystick.answers.check.model.quantity import OUTSIDE, Quantity, fit, is_named, may_be, tensor_in
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 from tallystick.derivations.arithmetic import Value, exactly
@@ -173,6 +173,15 @@ class Quantities:
         if not one_layer:
             return self.whole_model(exactly(self.total))
         return next((one for one in self.all if one.tags == {"block", "one"} and one.one_layer), None)
+
+    def outside_layers(self) -> dict[str, int]:
+        """Return the parameters of each part that is no layer, by its tag: "token", "head", "final"."""
+        found = {}
+        for tag in sorted(OUTSIDE | {"position"}):
+            parts = [one.parameters for one in self.whole if one.component - {"norm"} == {tag}]
+            if parts:
+                found[tag] = max(parts)
+        return found
 
     def has(self, component: frozenset[str]) -> bool:
         """Return whether the model has a part with these tags."""

@@ -13,7 +13,7 @@ from tallystick.answers.check.model.atoms import module_of
 _MATRICES = PROJECTIONS | {"gate", "up", "down"}
 _SEVERAL_TENSORS = 3
 _LIKE_TENSOR = 8  # a part of a tensor's name counts as much as four tags
-_OUTSIDE = frozenset({"final", "token", "head", "segment", "pooler"})  # of the layers
+OUTSIDE = frozenset({"final", "token", "head", "segment", "pooler"})  # of the layers
 _TENSOR = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 
 
@@ -131,5 +131,5 @@ def _letters(name: str) -> str:
 def _unasked(tags: frozenset[str], wanted: frozenset[str]) -> int:
     """Return a penalty for tags that no label mentions, such as biases or the final norm."""
     more = tags - wanted
-    outside = len(more & _OUTSIDE) if tags else 1  # a module without a usual name
+    outside = len(more & OUTSIDE) if tags else 1  # a module without a usual name
     return len(more & KINDS) + len(more & {"bias", "scale", "shift"}) + 3 * outside
