@@ -72,6 +72,36 @@ def test_branches_are_added_once():
     assert (total.left, total.correct, answer.total_line) == (124_439_808, True, 11)
 
 
+LAYERS = """\
+├── embed: (32000, 512)                      ->  16,384,000
+├── 8 x Block:                               ->  {layers}
+│   ├── input_norm (RMSNorm 512)             ->         512
+│   ├── Attention:
+│   │   ├── q: (512 -> 8 * 64 = 512)         ->     262,144
+│   │   ├── kv: (512 -> 4 * 64 = 256)        ->     131,072
+│   │   └── o: (512 -> 512)                  ->     262,144
+│   └── MLP: 3 x (512 -> 1408)               ->   2,162,688
+└── norm (RMSNorm 512)                       ->         512
+"""
+
+
+@pytest.mark.parametrize("title", ["8 x Block:  ", "Blocks (×8):", "8 layers:   "])
+@pytest.mark.parametrize(
+    ("layers", "wrong"),
+    [
+        ("22,548,480", []),
+        ("22,545,480", [(2, 22_545_480, 22_548_480)]),
+        ("22,544,384", [(2, 22_544_384, 22_548_480)]),  # without a norm
+        ("22,556,672", []),  # with two norms more, which the tree may leave out
+        ("22.5M", []),
+        ("20.5M", [(2, 20_500_000, 22_548_480)]),
+    ],
+)
+def test_the_branches_of_several_layers_are_those_of_each(title, layers, wrong):
+    """8 × (512 + 2 × 262,144 + 131,072 + 2,162,688) = 22,548,480."""
+    assert wrong_in(LAYERS.replace("8 x Block:  ", title).format(layers=layers)) == wrong
+
+
 FLOPS = """\
 FLOPs_attention = 12 × 603,979,776 = 7,247,757,312
 FLOPs_mlp       = 12 × 1,207,959,552 = 14,495,514,624

@@ -24,6 +24,11 @@ _ROUNDED = re.compile(
 _PRODUCTS = re.compile(
     r"[^\W\d]\w{0,30}\s?\(\d[\d,]{0,9}\s?\*\s?\d[\d,]{0,9}\)(?:,\s?[^\W\d]\w{0,30}\s?\(\d[\d,]{0,9}\s?\*\s?\d[\d,]{0,9}\)){1,8}(?=\s*[=≈])"
 )
+# "q_proj: (1152 -> 16 * 72 = 1152)" and "28 x Block:  -> 427,392,000"
+_COMPUTED = re.compile(
+    r"(?P<head>\(\s?\d{1,7}\s?(?:→|->|,)\s?)(?P<one>\d{1,5})\s?\*\s?(?P<other>\d{1,5})\s?=\s?(?P<size>\d{1,7})(?=\s?\))"
+)
+_ARROW = re.compile(r":\s*(?:→|[-─=]>)\s*(?=[≈~]?\s?\d[^→>:=]*$)")
 _SETTING = r"\s*[A-Za-z_]\w{0,30}\s?=\s?\d[\d.,_]{0,12}(?<![,.])\s?[KMBk]?\s*"
 _LABEL_SETS = re.compile(
     rf"(?P<words>[^()=≈|:]{{0,200}}[^\W\d][^()=≈|:]{{0,60}})\((?P<sets>{_SETTING}(?:[,;]{_SETTING}){{0,8}})\)(?P<rest>\s*[:=≈].+)"
@@ -80,8 +85,17 @@ def as_equation(text: str) -> str:
     if "(" in text:
         text = _PRODUCTS.sub(lambda products: products[0].replace("),", ") +"), text)
         text = _ROUNDED.sub(r"\g<number> \g<rounded> \g<unit>", text)
+        text = _COMPUTED.sub(_without_product, text)
+    if ":" in text and ("→" in text or ">" in text):
+        text = _ARROW.sub(": ", text)
     columns = "~" in text and "|" not in text and "=" not in text and len(_ROUGH.findall(text)) > 1
     return _ROUGH.sub(" ", text) if columns else text
+
+
+def _without_product(shape: re.Match[str]) -> str:
+    """Return the begin of a shape whose second size is computed in it, with only the size."""
+    right = int(shape["one"]) * int(shape["other"]) == int(shape["size"])
+    return f"{shape['head']}{shape['size']}" if right else shape[0]
 
 
 def up_to_product(text: str) -> str:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from tallystick.answers.check.chain.mistyped import is_mistyped
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import MOST_BETWEEN
 from tallystick.answers.check.earlier.lists import Lists, is_bytes
+from tallystick.answers.check.earlier.repeated import count_in
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.derivations.arithmetic import Value
+from tallystick.derivations.arithmetic import Value, exactly
 from tallystick.derivations.statements import Derivation
 
 MOST_BRANCHES = 40  # statements above that may be branches of one line
+MOST_ABOVE = 60  # lines from a branch up to what it is a branch of
+NEAR = Fraction(6, 5)  # what the layers have, by a number that is less but means all of it
 
 _DRAWN = re.compile(r"[\s│┃]*[└├╰┣┗]")
 _BEFORE = re.compile(r"[\s>│┃└├╰┣┗─━|*•-]*")  # what precedes the words of a line: the deeper, the longer
@@ -29,24 +33,41 @@ class Branches:
         self.lists = lists
         self.quantities = quantities
         self.depth = 0  # of the last statement
+        self._places: dict[int, int] = {}  # of the statements, by line
+        self._parents: dict[int, int | None] = {}  # of the statements, by place
 
     def ended(self, place: int) -> Iterator[tuple[int, Sum]]:
         """Yield each number whose branches end before a statement, and their sum, deepest first.
 
-        It is their sum, or that but for a digit, or less than they are.
+        It is their sum, or that but for a digit, or less than they are. Of "12 layers", it may be
+        12 times the sum.
 
         Args:
             place: index of a statement, or their number at the end of the text.
         """
         before, self.depth = self.depth, depth_of(self.derivation, place)
         for parent, places in self._closed(place) if self.depth < before else ():
-            sums = self.so_far.sum(places)
-            fits = sums.meets(self.so_far.at(parent).written)
+            claim, sums = self.so_far.at(parent), self.so_far.sum(places)
+            count = count_in(self.derivation.statements[parent].label)
             drawn = all(_DRAWN.match(self.derivation.lines[self.derivation.statements[one].line - 1]) for one in places)
+            whole = sums.times(exactly(count))
+            if count > 1 and not sums.meets(claim.written):
+                if drawn and (whole.meets(claim.written) or self._is_less_than_layers(parent, places, whole)):
+                    times = (count,) * len(places)
+                    yield parent, Sum(places, whole, whole.meets(claim.written), times)
+                continue
+            fits = sums.meets(claim.written)
             exact = all(map(_is_exact, map(self.so_far.at, (parent, *places))))
             wrong = self._is_mistyped(parent, sums) if exact else drawn and self._is_less(parent, places, sums)
             if (drawn and fits) or wrong:
                 yield parent, Sum(places, sums, fits)
+
+    def _is_less_than_layers(self, parent: int, places: Sequence[int], whole: Value) -> bool:
+        """Return whether the number of some layers is a little less than what each of them has."""
+        claim = self.so_far.at(parent)
+        counts = all(is_bytes(self.derivation.statements[one]) is False for one in (parent, *places))
+        known = claim.expression is not None or (self.quantities is not None and self.quantities.of(claim.stated))
+        return counts and not known and claim.written.high < whole.low < NEAR * claim.written.high
 
     def _is_mistyped(self, parent: int, sums: Value) -> bool:
         claim = self.so_far.at(parent)
@@ -70,43 +91,61 @@ class Branches:
         last = place - 1
         if last < 1 or (place < len(statements) and statements[place].line == statements[last].line):
             return
-        own = depth_of(self.derivation, last)
-        while own > self.depth and (found := _above(self.derivation, last, own)) is not None:
-            parent, places = found
+        parent = self._parent(last)
+        while parent is not None and depth_of(self.derivation, parent) >= self.depth:
+            places = self._branches(parent, last)
             added = all((claim := claims[one]) is not None and claim.right and claim.adds for one in places)
             if len(places) > 1 and added and self._is_above(parent):
                 yield parent, tuple(places)
-            last, own = parent, depth_of(self.derivation, parent)
+            parent = self._parent(parent)
 
     def _is_above(self, parent: int) -> bool:
         """Return whether a statement may state the sum of its branches, even as their title."""
         claim = self.so_far.claims[parent]
         return claim is not None and claim.right and (claim.adds or self.derivation.statements[parent].titles)
 
+    def _branches(self, parent: int, last: int) -> list[int]:
+        """Return the branches of a statement, up to the last; [] if others stand between."""
+        statements = self.derivation.statements
+        after, places = statements[last].line, list[int]()
+        for place in range(last, max(parent, last - MOST_BRANCHES), -1):
+            line = statements[place]
+            apart = after - line.last > MOST_BETWEEN or (places and place != last and line.line == after)
+            if apart or line.section != statements[last].section:
+                return []
+            after = line.line
+            if self._parent(place) == parent:
+                places.insert(0, place)
+        return places if after - statements[parent].last <= MOST_BETWEEN else []
 
-def _above(derivation: Derivation, last: int, own: int) -> tuple[int, list[int]] | None:
-    """Return the statement above some branches, and the branches, or None."""
-    statements = derivation.statements
-    places: list[int] = []
-    after = statements[last].line
-    for place in range(last, max(-1, last - MOST_BRANCHES), -1):
-        line = statements[place]
-        apart = after - line.last > MOST_BETWEEN or (places and place != last and line.line == after)
-        if apart or line.heading != statements[last].heading:
-            return None
-        after, depth = line.line, depth_of(derivation, place)
-        if depth < own:
-            return place, places[::-1]
-        if depth == own:
-            places.append(place)
-    return None
+    def _parent(self, place: int) -> int | None:
+        """Return the statement that a statement is a branch of, or None.
+
+        Lines without a number may stand between: "Attention:" between a layer and a matrix.
+        """
+        if place not in self._parents:
+            if not self._places:
+                self._places = {one.line: number for number, one in enumerate(self.derivation.statements)}
+            first, depth, found = self.derivation.statements[place].line, depth_of(self.derivation, place), None
+            for line in range(first - 1, max(0, first - 1 - MOST_ABOVE) if depth else first, -1):
+                text = self.derivation.lines[line - 1]
+                if text.strip() and (own := _depth(text)) < depth:
+                    depth, found = own, self._places.get(line)
+                    if found is not None or not depth:
+                        break
+            self._parents[place] = found
+        return self._parents[place]
 
 
 def depth_of(derivation: Derivation, place: int) -> int:
     """Return the column in which a statement's words begin, or 0 at the end of the text."""
     if place == len(derivation.statements):
         return 0
-    before = _BEFORE.match(derivation.lines[derivation.statements[place].line - 1])
+    return _depth(derivation.lines[derivation.statements[place].line - 1])
+
+
+def _depth(line: str) -> int:
+    before = _BEFORE.match(line)
     return len(before[0]) if before is not None else 0
 
 

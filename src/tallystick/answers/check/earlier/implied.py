@@ -302,7 +302,7 @@ class Implied:
         named = frozenset().union(*tags)
         parts = [size for tag, size in self.quantities.outside_layers().items() if tag not in named]
         ways = (sum(some) for count in range(len(parts) + 1) for some in combinations(parts, count))
-        return claim.stated - sums.exact not in ways
+        return int(claim.stated - sums.exact) not in ways
 
     def _has_more(self, places: Sequence[int]) -> bool:
         """Return whether unused statements precede `places`."""

@@ -10,7 +10,7 @@ from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.multiples import MOST_TIMES
-from tallystick.answers.check.labels import LAYERS, tags_of
+from tallystick.answers.check.labels import LAYERS, layers_of, tags_of
 from tallystick.derivations.arithmetic import Number, Operation, exactly
 from tallystick.derivations.statements import Derivation, Statement
 
@@ -43,8 +43,8 @@ class Repeated:
         """Return the count of layers that a statement stands under, or 1."""
         statement = self.derivation.statements[place]
         for words in (*statement.items, statement.heading):
-            if "=" not in words and (count := _COUNT.search(words)) is not None:
-                return int(count[1] or count[2])
+            if (count := count_in(words)) > 1:
+                return count
         return self.layers if self.layers and "one" in tags_of(statement.label) | tags_of(statement.heading) else 1
 
     def of(self, statement: Statement, claim: Claim) -> Sum | None:
@@ -81,8 +81,16 @@ class Repeated:
         self.seen = self.so_far.place
 
 
+def count_in(words: str) -> int:
+    """Return how many layers some words name, or 1: 6 of "6 × Block", "Block ×6" or "6 layers"."""
+    count = _COUNT.search(words) if "=" not in words else None
+    return int(count[1] or count[2]) if count is not None else 1
+
+
 def _takes(statement: Statement, times: int) -> bool:
-    """Return whether a statement takes a number several times itself: "7,087,872 × 12"."""
+    """Return whether a statement has the layers in it: "7,087,872 × 12", "12 blocks"."""
+    if layers_of(statement.label) == times:
+        return True
     products = (side.expression for side in statement.sides)
     factors = ([part.value for part in numbers_in(one)] for one in products if isinstance(one, Operation))
     return any(times in one and len(one) == 2 and max(one) >= LEAST_REFERENCE for one in factors)

@@ -175,7 +175,7 @@ class Quantities:
         return next((one for one in self.all if one.tags == {"block", "one"} and one.one_layer), None)
 
     def outside_layers(self) -> dict[str, int]:
-        """Return the parameters of each part that is no layer, by its tag: "token", "head", "final"."""
+        """Return the parameters of each part outside the layers, by its tag: "head", "final"."""
         found = {}
         for tag in sorted(OUTSIDE | {"position"}):
             parts = [one.parameters for one in self.whole if one.component - {"norm"} == {tag}]
