@@ -9,7 +9,7 @@ from tallystick.derivations.arithmetic import Expression
 
 # Labels that say what is counted, not of what: "Parameters: 12 × 7,087,872".
 _COUNT_OF = (
-    r"^\W*(?:#\s*)?(?:model )?param(?:eter)?s?(?: count)?\W*$|^\W*par(?:amètres|âmetros|ámetros)\W*$"
+    r"^\W*(?:#\s*|(?:the )?number of )?(?:model )?param(?:eter)?s?(?: count)?\W*$|^\W*par(?:amètres|âmetros|ámetros)\W*$"
     r"|^\W*(?:参数量|参数总?数|参数个数|參數量|パラメータ数?|파라미터 ?수|параметр(?:ов|ы)|число параметров|parameteranzahl|anzahl (?:der )?parameter|nombre de paramètres|número de par[âá]metros)\W*$"
 )
 COUNT_OF = re.compile(_COUNT_OF, re.IGNORECASE)

@@ -20,7 +20,7 @@ MOST_BRANCHES = 40  # statements above that may be branches of one line
 MOST_ABOVE = 60  # lines from a branch up to what it is a branch of
 NEAR = Fraction(6, 5)  # what the layers have, by a number that is less but means all of it
 
-_DRAWN = re.compile(r"[\s│┃]*[└├╰┣┗]")
+_DRAWN = re.compile(r"[\s│┃]*(?:[└├╰┣┗]|[-*•]\s)")
 _BEFORE = re.compile(r"[\s>│┃└├╰┣┗─━|*•-]*")  # what precedes the words of a line: the deeper, the longer
 
 

@@ -75,7 +75,7 @@ class Implied:
         """
         found = self._sum(statement, claim, judged=judged)
         if found is None or found.fits:
-            return found
+            return None if found is not None and self._rounds_total(claim, found.places) else found
         addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
         allowed = (self.allowances.passes_over(found.places), self.allowances.replaces(found.places, claim))
         passed = any(allowed) or self.allowances.has_unread(found.places, claim)
@@ -94,6 +94,11 @@ class Implied:
             return True  # "At d = 128 the total is ~440 K", below a larger total
         same = [place for place in places if self.so_far.at(place).written.meets(claim.written)]
         return bool(same) and (sentence or not set(same).isdisjoint(totals))
+
+    def _rounds_total(self, claim: Claim, places: Sequence[int]) -> bool:
+        """Return whether a number only rounds a total above it: "30M" of 30.02M."""
+        totals = (place for place in places if is_total(self.derivation.statements[place]))
+        return any(self.so_far.at(place).written.meets(claim.written) for place in totals)
 
     def _sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         above = self.so_far.summed(claim.written)
@@ -230,7 +235,10 @@ class Implied:
                 carried = any(self.so_far.at(one).error for one in found)
                 # Three digits are a sum's by chance, once a text has many sections.
                 apart = claim.is_rounded and len({line.section for line in lines}) > 1
-                return None if taken or carried or apart else Sum(tuple(found[::-1]), sums, fits=False)
+                again = any(
+                    self._rounds_total(self.so_far.at(one), [place for place in found if place != one]) for one in found
+                )
+                return None if taken or carried or apart or again else Sum(tuple(found[::-1]), sums, fits=False)
         return None
 
     def _lacks_one(self, found: Sequence[int], claim: Claim) -> bool:

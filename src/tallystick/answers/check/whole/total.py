@@ -55,6 +55,7 @@ MOST_PARAMETERS = 10**14  # of a model; a larger number counts operations
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
+LEAST_PRECISE = 50  # a total by its rounding: 6.71B and 80.5M, and no 7B
 LEAST_ROWS = 2  # of a table, above their sum
 
 
@@ -80,6 +81,8 @@ def whole(judge: Judge) -> Whole:
 def _counts(judge: Judge, place: int) -> bool:
     """Return whether a text counts parameters: its total, or parts of it."""
     total, statement = judge.so_far.at(place), judge.derivation.statements[place]
+    if _is_model(judge, total, rounded=not any(map(is_in_bytes, judge.derivation.statements))):
+        return True
     if judge.quantities is not None and mentions_adapters(statement.section) and not is_near(judge, total):
         return False
     bare = is_bare(judge, statement, total)
@@ -317,8 +320,7 @@ def _repeats(judge: Judge, claim: Claim) -> bool:
 def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -> bool:
     """Return whether a statement may be the total, given its addends and its label."""
     statement = judge.derivation.statements[place]
-    is_model = judge.quantities is not None and claim.stated == judge.quantities.total
-    if is_model:  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
+    if _is_model(judge, claim, rounded=True):  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
         return not is_part(judge, claim) or adds(claim) or is_total(statement)
     if is_part(judge, claim) or _is_share(claim) or SO_FAR.search(statement.label):
         return False
@@ -332,6 +334,14 @@ def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -
         return True  # "= 85M + embeddings = 110M" adds to what precedes it
     layers = layers_of(statement.label) is not None  # "6 layers: 18.9M", from the total of one layer
     return (place in collected and (adds(claim) or layers)) or (adds(claim) and is_near(judge, claim))
+
+
+def _is_model(judge: Judge, claim: Claim, *, rounded: bool) -> bool:
+    """Return whether a number is the model's total, perhaps `rounded` to three digits or more."""
+    if judge.quantities is None:
+        return False
+    total, (_, low, high) = judge.quantities.total, claim.written
+    return claim.stated == total or (rounded and low <= total <= high and (high - low) * LEAST_PRECISE <= total)
 
 
 def _factors(claim: Claim) -> list[Fraction]:
