@@ -14,7 +14,7 @@ from tallystick.architectures.kit.bert import (
 )
 from tallystick.architectures.kit.bert_variants import ROBERTA
 from tallystick.core import nodes as nn
-from tallystick.core.registry import Config, architecture
+from tallystick.core.registry import Config, architecture, nonnegative
 
 SIZES = {
     "vocab_size": 250880,
@@ -23,7 +23,7 @@ SIZES = {
     "num_attention_heads": 32,
     "intermediate_size": 10240,
     "max_position_embeddings": 514,
-    "type_vocab_size": 1,
+    "type_vocab_size": nonnegative(1),
 }
 
 

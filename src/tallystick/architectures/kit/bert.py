@@ -16,7 +16,7 @@ KEYS: dict[str, Any] = {
     "num_attention_heads": 12,
     "intermediate_size": 3072,
     "max_position_embeddings": 512,
-    "type_vocab_size": 2,
+    "type_vocab_size": nonnegative(2),
     "is_decoder": False,  # changes no tensor, but cross-attention requires it
     "add_cross_attention": False,
     "tie_word_embeddings": True,
