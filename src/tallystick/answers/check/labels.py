@@ -26,7 +26,7 @@ _WORDS = tuple(
         ("q", r"\b(w_?q|q_proj|quer(y|ies)|q)\b"),
         ("k", r"\b(w_?k|k_proj|keys?|k)\b"),
         ("v", r"\b(w_?v|v_proj|values?|v)\b(?! embed)"),
-        ("o", r"\b(w_?o|w_?out|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|attproj\w*)\b|\bv ?[,/&+] ?o\b|^\W*(?:\S+\W+)?output\W*$"),
+        ("o", r"\b(w_?o|w_?out|o_proj|c_proj|out_proj|out(put)? (proj\w*|matrix|weights?)|attn.c_proj|attproj\w*)\b|\bv ?[,/&+] ?o(?:ut(?:put)?)?\b|(?<=qkv) ?[,/&+] ?(?:out|proj)\b|^\W*(?:\S+\W+)?output\W*$"),
         ("mlp", r"\b(mlp|ffn{0,2}|feed.?forward|ff|position.?wise|fc|fully|(?:swi|ge|re)?glu|fc(?:w|b|proj\w*))\b|c_fc|_fc\b"),
         ("gate", r"\b(w?gate\w*|w_?[1g])\b"),
         ("up", r"\b(w?up\w*|w_?u|fc[wb]?|expan\w+|c_fc|fc_?1|first|hidden layer|w_?3|h_to_4h)\b"),
@@ -50,9 +50,9 @@ _WORDS = tuple(
 _ABROAD = tuple(
     (tag, re.compile(pattern, re.IGNORECASE))
     for tag, pattern in (
-        ("token", r"词嵌入|词元|词表|嵌入|詞嵌入|埋め込み|埋込|単語|임베딩|\w*einbettung|plongement|incrustaci|эмбеддинг|вложени|\bosadz|\bzanurz"),
+        ("token", r"词嵌入|词元|词表|(?<![反解])嵌入|詞嵌入|埋め込み|埋込|単語|(?<!언)임베딩|\w*einbettung|plongement|incrustaci|эмбеддинг|вложени|\bosadz|\bzanurz"),
         ("position", r"位置|위치|\bposici|позици|vị trí|\bkonum|\bposisi"),
-        ("head", r"输出层|輸出層|出力層|출력층|출력 헤드|ausgabeschicht|couche de sortie|capa de salida|выходн"),
+        ("head", r"[反解]嵌入|언임베딩|アンエンベ|输出层|輸出層|出力層|출력층|출력 헤드|ausgabeschicht|couche de sortie|capa de salida|выходн"),
         ("attention", r"注意力|多[头頭]|マルチヘッド|멀티.?헤드|注意機構|アテンション|어텐션|주의|aufmerksamkeit|\baten[cç]|внимани|\battenzione|\bdikkat|chú ý|\bperhatian"),
         ("q", r"查询|查詢|クエリ|쿼리|\bconsultas?\b|\brequêtes?\b|\bзапрос"),
         ("k", r"键(?!值)|鍵|キー(?:行列|射影|の重み)|키 (?:행렬|가중치|프로젝션)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+NEAR_BIAS = 20  # a bias is less than 1/20 of its weight and itself
 _BETWEEN = re.compile(r"(?<=[^\W\d])\s+[x×]\s+(?=\d)")
 _SAID = re.compile(
     r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
@@ -29,6 +30,10 @@ _COMPUTED = re.compile(
     r"(?P<head>\(\s?\d{1,7}\s?(?:→|->|,)\s?)(?P<one>\d{1,5})\s?\*\s?(?P<other>\d{1,5})\s?=\s?(?P<size>\d{1,7})(?=\s?\))"
 )
 _ARROW = re.compile(r":\s*(?:→|[-─=]>)\s*(?=[≈~]?\s?\d[^→>:=]*$)")
+# "384 × 1536 + bias = 591,360"
+_BIASED = re.compile(
+    r"(?<![\d.,*+/^-])(?<![*+/^-] )(?P<one>\d[\d,]{0,9})\s*\*\s*(?P<other>\d[\d,]{0,9})\s*\+\s*(?:bias(?:es)?|偏置)(?=\s*=\s*(?P<value>\d[\d,]{3,14})(?![\d.]))"
+)
 _SETTING = r"\s*[A-Za-z_]\w{0,30}\s?=\s?\d[\d.,_]{0,12}(?<![,.])\s?[KMBk]?\s*"
 _LABEL_SETS = re.compile(
     rf"(?P<words>[^()=≈|:]{{0,200}}[^\W\d][^()=≈|:]{{0,60}})\((?P<sets>{_SETTING}(?:[,;]{_SETTING}){{0,8}})\)(?P<rest>\s*[:=≈].+)"
@@ -86,6 +91,8 @@ def as_equation(text: str) -> str:
         text = _PRODUCTS.sub(lambda products: products[0].replace("),", ") +"), text)
         text = _ROUNDED.sub(r"\g<number> \g<rounded> \g<unit>", text)
         text = _COMPUTED.sub(_without_product, text)
+    if "bias" in text or "偏置" in text:
+        text = _BIASED.sub(_with_bias, text)
     if ":" in text and ("→" in text or ">" in text):
         text = _ARROW.sub(": ", text)
     columns = "~" in text and "|" not in text and "=" not in text and len(_ROUGH.findall(text)) > 1
@@ -96,6 +103,15 @@ def _without_product(shape: re.Match[str]) -> str:
     """Return the begin of a shape whose second size is computed in it, with only the size."""
     right = int(shape["one"]) * int(shape["other"]) == int(shape["size"])
     return f"{shape['head']}{shape['size']}" if right else shape[0]
+
+
+def _with_bias(product: re.Match[str]) -> str:
+    """Return a product with its bias as a number: the size that its result has more, or near it."""
+    one, other, value = (int(product[name].replace(",", "")) for name in ("one", "other", "value"))
+    more, whole = value - one * other, not product["value"].endswith("000")
+    near = whole and abs(more) * NEAR_BIAS < value
+    size = more if more in (one, other) else other if near and more else 0
+    return f"{product['one']} * {product['other']} + {size}" if size else product[0]
 
 
 def up_to_product(text: str) -> str:

@@ -293,7 +293,7 @@ class Implied:
         return None
 
     def _lists_model(self, places: Sequence[int], claim: Claim) -> bool:
-        """Return whether lines list the whole model, yet cannot have its total.
+        """Return whether lines list the whole model, yet have less than its total.
 
         Example: "12 blocks: 84,934,656" without biases, and the total with them. A list may leave
         out a part outside the layers, such as the final norm.
@@ -310,7 +310,8 @@ class Implied:
         named = frozenset().union(*tags)
         parts = [size for tag, size in self.quantities.outside_layers().items() if tag not in named]
         ways = (sum(some) for count in range(len(parts) + 1) for some in combinations(parts, count))
-        return int(claim.stated - sums.exact) not in ways
+        missing = int(claim.stated - sums.exact)
+        return missing > 0 and missing not in ways
 
     def _has_more(self, places: Sequence[int]) -> bool:
         """Return whether unused statements precede `places`."""

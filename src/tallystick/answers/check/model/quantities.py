@@ -115,7 +115,7 @@ class Quantities:
             found = [
                 quantity
                 for quantity in within
-                if quantity.component & about
+                if (quantity.component & about and is_named(quantity, labels, about))
                 or (not about - KINDS and (quantity.is_layers if "block" in about else not quantity.component))
             ]
             if found or about - KINDS:

@@ -11,7 +11,6 @@ from tallystick.answers.check.labels import KINDS, PROJECTIONS, SEVERAL, tags_of
 from tallystick.answers.check.model.atoms import module_of
 
 _MATRICES = PROJECTIONS | {"gate", "up", "down"}
-_SEVERAL_TENSORS = 3
 _LIKE_TENSOR = 8  # a part of a tensor's name counts as much as four tags
 OUTSIDE = frozenset({"final", "token", "head", "segment", "pooler"})  # of the layers
 _TENSOR = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
@@ -66,9 +65,9 @@ def is_named(quantity: Quantity, labels: Sequence[str], about: frozenset[str]) -
     """
     if not about - KINDS:
         small = quantity.component & {"norm", "segment"} and "position" not in quantity.component
-        return not (small and len(quantity.names) < _SEVERAL_TENSORS) and "bias" not in quantity.tags
+        return not small and "bias" not in quantity.tags
     matrix = _matrices(quantity.tags)
-    if len(matrix) == 1 and not quantity.one_layer and not _matrices(about) and "all" not in about:
+    if matrix and not quantity.one_layer and not _matrices(about) and "all" not in about:
         return False
     return "bias" not in quantity.tags or any(tensor_in(label) or "bias" in tags_of(label) for label in labels)
 
