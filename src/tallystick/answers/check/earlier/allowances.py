@@ -17,6 +17,7 @@ MOST_BETWEEN = 3  # lines from one addend to the next: a rule or blank line may 
 LONGEST_RUN = 12  # parts of one addend listed below it
 LEAST_VECTOR = 16  # elements of a norm or a bias
 LONGEST = 200  # characters of a line of a list
+_IN_LIST = re.compile(r"\W*|\s*(?:[-*+•]|\d{1,2}[.)])\s.*|.*[:\uff1a]\s*")  # a rule, an item, a title, or nothing
 _WHOLE = re.compile(r"(?<![\w.,])\d[\d,]{0,14}(?![\w.,]*\d)")
 
 
@@ -100,15 +101,23 @@ class Allowances:
             for found in _WHOLE.finditer(self.derivation.lines[number - 1][:LONGEST])
         )
 
-    def are_listed(self, places: Sequence[int]) -> bool:
+    def are_listed(self, places: Sequence[int], *, items: bool = False) -> bool:
         """Return whether the statements from the first of `places` to the current one form a list.
 
         A list or table has one statement after another, with few lines between them.
+
+        Args:
+            places: the statements.
+            items: whether more lines may be between them, if they are items of a list too.
         """
         lines = self.derivation.statements[min(places, default=self.so_far.place) : self.so_far.place + 1]
         if any(TAKEN.search(line) for line in self.derivation.lines[lines[0].line - 1 : lines[-1].last]):
             return False  # a line subtracts something
-        return all(after.line - before.last <= MOST_BETWEEN for before, after in pairwise(lines))
+        gaps = ((before.last, after.line - 1) for before, after in pairwise(lines))
+        return all(
+            end - start < MOST_BETWEEN or (items and all(map(_IN_LIST.fullmatch, self.derivation.lines[start:end])))
+            for start, end in gaps
+        )
 
     def passes_over(self, places: Sequence[int]) -> bool:
         """Return whether a table row since the first of `places` was skipped because of its name.

@@ -117,7 +117,7 @@ class Implied:
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
         rounds = self._rounds_model(claim)
         known = rounds or (self.quantities is not None and claim.stated == self.quantities.total)
-        listed = known and self._lists_model(above, claim)
+        listed = known and self._lists_model(above, statement, claim)
         wrong = (
             near
             and (listed or not known)
@@ -292,7 +292,7 @@ class Implied:
                 break
         return None
 
-    def _lists_model(self, places: Sequence[int], claim: Claim) -> bool:
+    def _lists_model(self, places: Sequence[int], statement: Statement, claim: Claim) -> bool:
         """Return whether lines list the whole model, yet have less than its total.
 
         Example: "12 blocks: 84,934,656" without biases, and the total with them. A list may leave
@@ -301,12 +301,14 @@ class Implied:
         if self.quantities is None or claim.stated != self.quantities.total:
             return False
         lines = [self.derivation.statements[place] for place in places]
+        apart = any(line.section != statement.section or TAKEN.search(line.plain) for line in lines)
+        if apart or not all(map(self.quantities.of, filter(None, (self.so_far.at(place).stated for place in places)))):
+            return False
         tags = [nearest_tags((line.label, *line.items)) for line in lines]
+        layers = any("block" in one and one <= KINDS - {"one"} for one in tags)
+        if not layers or not self.allowances.are_listed(places, items=True):
+            return False
         sums = self.so_far.sum(places)
-        if sums.low < sums.high or any(TAKEN.search(line.plain) for line in lines):
-            return False
-        if not any("block" in one and one <= KINDS - {"one"} for one in tags):
-            return False
         named = frozenset().union(*tags)
         parts = [size for tag, size in self.quantities.outside_layers().items() if tag not in named]
         ways = (sum(some) for count in range(len(parts) + 1) for some in combinations(parts, count))

@@ -9,7 +9,7 @@ from itertools import accumulate
 from math import log2
 from typing import NamedTuple
 
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, symbolic
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, numbers_in, symbolic
 from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import (
     LEAST_COUNT,
@@ -81,7 +81,11 @@ def whole(judge: Judge) -> Whole:
 def _counts(judge: Judge, place: int) -> bool:
     """Return whether a text counts parameters: its total, or parts of it."""
     total, statement = judge.so_far.at(place), judge.derivation.statements[place]
-    if _is_model(judge, total, rounded=not any(map(is_in_bytes, judge.derivation.statements))):
+    operand = any(
+        one and one.expression and line.line == statement.line and total.side in {*numbers_in(one.expression)}
+        for line, one in zip(judge.derivation.statements, judge.claims, strict=True)
+    )
+    if not operand and _is_model(judge, total, rounded=not any(map(is_in_bytes, judge.derivation.statements))):
         return True
     if judge.quantities is not None and mentions_adapters(statement.section) and not is_near(judge, total):
         return False
