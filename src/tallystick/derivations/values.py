@@ -23,6 +23,7 @@ from tallystick.derivations.text.respelled import up_to_product
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
+LEAST_BYTES, MOST_BYTES = Fraction(1, 2), 20  # of a parameter: four bits, and training with Adam
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _AROUND = re.compile(r"(?<=\d)\s+\*\s+(?=10\^)")  # blanks in "6.61  × 10^9" part no columns
@@ -85,7 +86,8 @@ class Values(Chains):
         number = alone_in(pieces)
         if number is not None and (colon or columns or label):
             product = self._product_near(words, value, behind, number)
-            sides = [Side(number, loose=pieces[0].kind != "number", unit=unit_of(pieces))]
+            unit = unit_of(pieces) or ("parameters" if columns and self._have_bytes(pieces, number, behind) else "")
+            sides = [Side(number, loose=pieces[0].kind != "number", unit=unit)]
             if (again := _mistyped_again(pieces, number)) is not None:
                 sides.append(Side(again, loose=True))
             if product is not None:
@@ -100,6 +102,14 @@ class Values(Chains):
             numbers = said_in(pieces)
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):
                 self._add(line, f"{label} {text}", [Side(numbers[0])])
+
+    def _have_bytes(self, pieces: Sequence[Token], number: Number, behind: Sequence[str]) -> bool:
+        """Return whether a column behind a lone count has its bytes: "Head  16,384,000  32 MB"."""
+        if any(piece.kind == "word" for piece in pieces) or not number.value:
+            return False
+        cells = (cell for cell in map(self._tokens, behind) if unit_of(cell) == "bytes")
+        sizes = (size.value for cell in cells if (size := alone_in(cell)) is not None)
+        return any(LEAST_BYTES * number.value <= size <= MOST_BYTES * number.value for size in sizes)
 
     def _columns(self, text: str, rest: str, *, colon: bool) -> re.Match[str] | None:
         """Return the columns of a row separated by blanks: "Step 2: embeddings    39,383,808"."""

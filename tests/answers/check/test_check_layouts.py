@@ -333,3 +333,106 @@ def test_a_sum_in_a_sentence_is_not_the_total_of_a_table():
 )
 def test_a_total_of_operations_is_no_count(text, total):
     assert check(text).total_claimed == total
+
+
+def found_in(text, against=None):
+    answer = tallystick.check(text, against=against)
+    return [one.should_be for one in answer.equations if not one.correct], answer.total_claimed
+
+
+MEMORY = """\
+Component          Parameters      Memory
+─────────────────────────────────────────
+Embeddings         16,384,000      32 MB
+Layers (×12)       35,401,728      68 MB
+Final norm         512             1 KB
+Head               16,384,000      32 MB
+─────────────────────────────────────────
+TOTAL              {total}     ~133 MB
+"""
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("68,170,240", []), ("68,170,242", [68_170_240]), ("~68.2M", [])])
+def test_a_column_of_bytes_next_to_the_parameters_is_not_theirs(total, wrong):
+    """16,384,000 + 35,401,728 + 512 + 16,384,000 = 68,170,240."""
+    stated = int(total.replace(",", "")) if "," in total else 68_200_000
+    for section in ("", "### Memory layout\n\n"):
+        assert found_in(section + MEMORY.format(total=total)) == (wrong, stated)
+
+
+STEPS = """\
+x 8 layers:                        2,048,000
++ embedding and head (1000 x 32, x2):    64,000
+                                   ---------
+                                   {total}
+"""
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("2,112,000", []), ("2,212,000", [2_112_000])])
+def test_the_addends_of_a_sum_may_have_labels(total, wrong):
+    assert found_in(STEPS.format(total=total))[0] == wrong
+
+
+CODE = """\
+Total Parameters = Token_Embeddings
+                 + All_Layers
+                 + Output
+
+                 = 525,336,576      # words
+                 + 7,011,584,000    # 32 layers
+                 + 525,336,576      # output
+
+                 = {total} parameters
+                 ≈ 8.06 billion
+"""
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("8,062,257,152", []), ("8,062,557,152", [8_062_257_152])])
+def test_a_sum_in_code_has_comments_behind_its_addends(total, wrong):
+    """525,336,576 + 7,011,584,000 + 525,336,576 = 8,062,257,152."""
+    assert found_in(CODE.format(total=total)) == (wrong, int(total.replace(",", "")))
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("MLP (FC): `384 × 1536 + bias = 591,360`", []),
+        ("MLP (Proj): `1536 × 384 + bias = 590,208`", []),
+        ("MLP (Proj): `1536 × 384 + bias = 590,228`", [590_208]),
+        ("MLP: 768 × 3072 + bias = 2,359,296", []),  # without it
+        ("MLP: 768 × 3072 + bias ≈ 2.36M", []),
+        ("(a) 49,536 · (b) 198,272 · (c) 4 × 198,272 + 8,320 = 801,408", []),
+        ("(a) 49,536 · (b) 198,272 · (c) 4 × 198,272 + 8,320 = 801,508", [801_408]),
+        ("# ViT  D = 1536  heads = 24  → dim/head = 64", []),
+        ("The file has 497759232 = 124439808 float values, exactly.", []),
+        ("| Pooler | 768 × 768 + 768 | 7,087,104 |", [590_592]),  # no layer has it
+        ("| Query | 768 × 768 + 768 | 7,087,104 |", []),  # of 12 layers
+        ("Q, K and V: 3 × (768 × 64) × 12 = 147,456", [1_769_472]),  # 12 is no power of 1
+    ],
+)
+def test_a_line_is_read_as_it_is_meant(line, wrong):
+    assert found_in(f"Norm: 2 × 768 = 1,536\n\n{line}\n", "gpt2")[0] == wrong
+
+
+TABLES = """\
+**Embeddings**
+| Part | Parameters |
+|---|---|
+| Token embedding (54 × 64) | 3,456 |
+| Position embedding (128 × 64) | 8,192 |
+
+**One transformer block**, 12·d² + 13·d
+| Part | Parameters |
+|---|---|
+| Norms | 256 |
+| Attention in | 12,480 |
+| Attention out | 4,160 |
+| MLP | 33,088 |
+| **Per block total** | **{total}** |
+"""
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("49,984", []), ("49,948", [49_984])])
+def test_the_rows_of_a_table_before_it_are_no_addends(total, wrong):
+    """256 + 12,480 + 4,160 + 33,088 = 49,984."""
+    assert found_in(TABLES.format(total=total))[0] in ([], wrong)

@@ -508,3 +508,37 @@ def test_the_total_of_a_layer_adds_only_its_rows(one, total):
     assert all(found.correct for found in tallystick.check(text).equations)
     wrong = PER_LAYER.format(one=one, total=total, value="7,080,690")
     assert [found.should_be for found in tallystick.check(wrong).equations if not found.correct] == [7_080_960]
+
+
+@pytest.mark.parametrize("later", ["the table holds 19.3M of 30M total", "Targeting ~30M params in total."])
+def test_a_number_that_only_rounds_the_total_is_not_the_total(later):
+    text = (
+        f"Token embedding: 50257 × 384 = 19.3M\nLayers: 6 × 1.774M = 10.6M\nTotal: 29.95M\n\n256 positions: {later}\n"
+    )
+    assert tallystick.check(text).total_claimed == 29_950_000
+
+
+@pytest.mark.parametrize(
+    ("said", "total"),
+    [
+        ("The file has `124,439,808` numbers, or 497,759,232 bytes.", 124_439_808),
+        ("Layers: 12 × 7,087,872 = 85,054,464. This and the tables give ≈ 124.4M.", 124_400_000),
+        ("Layers: 12 × 7,087,872 = 85,054,464 of a model of about 1B.", None),
+    ],
+)
+def test_the_models_own_count_is_the_total_wherever_it_stands(said, total):
+    assert tallystick.check(f"Embedding: 50257 × 768 = 38,597,376\n\n{said}\n", against="gpt2").total_claimed == total
+
+
+def test_a_total_above_its_list_is_the_sum_of_the_items():
+    """98,304 + 393,216 + 8 × 1,770,240 + 384 + 98,560 = 14,752,384."""
+    text = (
+        "Number of params: {} ≈ 14.8 M\n\n- Embedding: 256 × 384 = 98,304\n- Positions: 1024 × 384 = 393,216\n"
+        "- Blocks: 8 × 1,770,240 = 14,161,920\n- Norm: 384\n- Head: 384 × 256 + 256 = 98,560\n"
+    )
+    assert tallystick.check(text.format("14,752,384")).total_claimed == 14_752_384
+
+
+def test_the_smaller_of_two_sums_without_a_name_is_no_total():
+    text = "group 2: 20 × 8,650,752 + 5,767,168 = 178,782,208\ngroup 3: 2,883,584 + 20 × 8,650,752 = 175,898,624\n"
+    assert tallystick.check(text).total_claimed is None

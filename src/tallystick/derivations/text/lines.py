@@ -43,6 +43,7 @@ _ENDS_IN_TOTAL = re.compile(r"\w[.;,)]?\s+total:\s*$", re.IGNORECASE)  # of a se
 _NUMBER = re.compile(r"\s*\d[\d,.' ]*\d")
 _PRODUCT = re.compile(r"\s*\d[\d,.]*(?:\s*\*\s*\d[\d,.]*)+\s*")  # "7168 × 256" alone on its line
 _CALLS = re.compile(r"\w=[\"']")  # "Message(content='5 × 4 = 20", whose parenthesis closes far below
+_COMMENT = re.compile(r"(?<=[\w)])\s{2,}#\s[^=≈]*$")  # "+ 7,011,584,000    # 32 layers"
 _QUOTE = re.compile(r"[\"'`]")
 
 
@@ -90,6 +91,7 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
             continue
         if held is not None and _belongs(held, line):
             text = held.text if held.last == line.first else f"{held.text} {line.text}"
+            held = held._replace(plain=_COMMENT.sub("", held.plain))
             power = "^" if _is_power(held, line) else " "  # a superscript on its own line
             held = Line(held.first, line.last, text, f"{held.plain}{power}{line.plain}", min(held.margin, line.margin))
             continue

@@ -11,6 +11,7 @@ _SAID = re.compile(
     r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
 )
 _ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
+_IN_MEMORY = re.compile(r"\d[KMB]?\s\s+~\d[\d.,]*\s?[KMGT]i?B\b")  # "Total   68,170,240   ~133 MB"
 # "28 layers → 8,852,938,752", "final norm → 3072", but no "768 → 3072"
 _RESULT = re.compile(r"(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|]*?)\s*→\s*(?P<value>[≈~]?\s?\d[^=≈→:|]*)")
 # "activations: 200 MB ← 8 × 256 × 512 × 2 (fp16)"
@@ -34,6 +35,10 @@ _ARROW = re.compile(r":\s*(?:→|[-─=]>)\s*(?=[≈~]?\s?\d[^→>:=]*$)")
 _BIASED = re.compile(
     r"(?<![\d.,*+/^-])(?<![*+/^-] )(?P<one>\d[\d,]{0,9})\s*\*\s*(?P<other>\d[\d,]{0,9})\s*\+\s*(?:bias(?:es)?|偏置)(?=\s*=\s*(?P<value>\d[\d,]{3,14})(?![\d.]))"
 )
+# The label of an addend: "32 layers: 46,439,333,888 + head (32000 × 4096): 131,072,000 = …"
+_ADDEND = re.compile(r"(?<=\d)\s*\+\s+[^\W\d][^:=≈+]{0,80}:\s*(?=\d[\d,._]*\s*[=≈+])")
+_LETTERED = re.compile(r"(?<=\d)\s\*\s(?=\([a-h]\)\s)")  # "(a) 49,536 · (b) 198,272"
+_SETTINGS = re.compile(r"(=\s?\d[\d.,]{0,12}[KMB]?)\s{2,}(?=[A-Za-z_]\w{0,20}\s?=\s?\d)")  # "D = 1536  heads = 24"
 _SETTING = r"\s*[A-Za-z_]\w{0,30}\s?=\s?\d[\d.,_]{0,12}(?<![,.])\s?[KMBk]?\s*"
 _LABEL_SETS = re.compile(
     rf"(?P<words>[^()=≈|:]{{0,200}}[^\W\d][^()=≈|:]{{0,60}})\((?P<sets>{_SETTING}(?:[,;]{_SETTING}){{0,8}})\)(?P<rest>\s*[:=≈].+)"
@@ -91,11 +96,15 @@ def as_equation(text: str) -> str:
         text = _PRODUCTS.sub(lambda products: products[0].replace("),", ") +"), text)
         text = _ROUNDED.sub(r"\g<number> \g<rounded> \g<unit>", text)
         text = _COMPUTED.sub(_without_product, text)
+        text = _LETTERED.sub(", ", text)
+    if "=" in text:
+        text = _SETTINGS.sub(r"\1, ", _ADDEND.sub(" + ", text) if ":" in text else text)
     if "bias" in text or "偏置" in text:
         text = _BIASED.sub(_with_bias, text)
     if ":" in text and ("→" in text or ">" in text):
         text = _ARROW.sub(": ", text)
-    columns = "~" in text and "|" not in text and "=" not in text and len(_ROUGH.findall(text)) > 1
+    columns = "~" in text and "|" not in text and "=" not in text
+    columns = columns and (len(_ROUGH.findall(text)) > 1 or _IN_MEMORY.search(text) is not None)
     return _ROUGH.sub(" ", text) if columns else text
 
 

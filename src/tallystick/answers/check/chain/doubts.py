@@ -20,9 +20,10 @@ from tallystick.answers.check.chain.sides import (
     paired_parts,
     symbolic,
 )
-from tallystick.answers.check.chain.unlike import TWO_NUMBERS, unlike
+from tallystick.answers.check.chain.unlike import TWO_NUMBERS, WIDTHS, unlike
 from tallystick.answers.check.chain.wording import wording
 from tallystick.answers.check.claims import measures
+from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly, is_sum
 from tallystick.derivations.slips import is_one_slip, is_typed_for
@@ -74,7 +75,7 @@ class Doubts:
         if self._adds_each(statement, left, right, asides):
             return MULTIPLE
         if why := self.cells.why(statement, left, right, asides):
-            return why
+            return "" if why == MULTIPLE and _is_outside(statement) else why
         if self._rounds_model(left, right, asides):
             return "is right if its numbers are not rounded"
         why = self._unlike(left, right, asides=asides)
@@ -262,9 +263,13 @@ class Doubts:
         return rounded and near and stated is not None and stated.meets(exactly(self.quantities.total))
 
     def _has_one(self, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether the model has a quantity with the number of a side, "6 = 4" of a norm."""
+        """Return whether the model has a quantity with the number of a side, "6 = 4" of a norm.
+
+        "497,759,232 = 124,439,808 floats" says how many bytes they have.
+        """
         values = self.readings.exact(left, right, asides)
-        return self.quantities is not None and any(map(self.quantities.of, values))
+        bytes_of = any(max(values) == width * min(values) for width in WIDTHS)
+        return self.quantities is not None and not bytes_of and any(map(self.quantities.of, values))
 
     def _adds_each(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a sum is less than its result, and an addend is said of each of several.
@@ -294,6 +299,12 @@ def _computes(side: Expression) -> bool:
 def _is_priced(statement: Statement) -> bool:
     """Return whether a statement is about money; $ may also enclose mathematics."""
     return _MONEY.search(_MATHEMATICS.sub(" ", statement.text)) is not None
+
+
+def _is_outside(statement: Statement) -> bool:
+    """Return whether a row is of the pooler or the head, which no layer has."""
+    about = tags_of(statement.label)
+    return bool(about & {"pooler", "head", "position"}) and not about & {"one", "all", "block"}
 
 
 def _is_rated(clause: str) -> bool:

@@ -41,7 +41,7 @@ _SCALES = (
     *(prefix**power for prefix in PREFIXES for power in range(1, MOST_PREFIXES + 1)),
 )
 _OPERATIONS = (2, 6)  # of each parameter
-_WIDTHS = (2, 4, 8)  # bytes of a number
+WIDTHS = (2, 4, 8)  # bytes of a number
 _CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, _PER_BYTE))
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
@@ -236,7 +236,7 @@ def _ends_in_width(side: Expression) -> bool:
     if not (isinstance(side, Operation) and set(side.symbols) == {"*"} and len(side.parts) > 2):
         return False
     last = side.parts[-1]
-    return isinstance(last, Number) and last.value in _WIDTHS
+    return isinstance(last, Number) and last.value in WIDTHS
 
 
 def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
@@ -290,7 +290,7 @@ def _with_powers(side: Expression) -> Iterator[Expression]:
         if side.unit == 1 and not side.rounded and digits.isdecimal() and 1 < len(digits) <= _MOST_DIGITS:
             for cut in range(1, len(digits)):
                 base, exponent = Fraction(int(digits[:cut])), Fraction(int(digits[cut:]))
-                if 1 < exponent <= _MOST_EXPONENT and digits[cut] != "0":
+                if base > 1 and 1 < exponent <= _MOST_EXPONENT and digits[cut] != "0":
                     yield Operation(("^",), (Number(base), Number(exponent)))
     elif isinstance(side, Operation) and len(side.parts) <= _MOST_PARTS:
         for place, part in enumerate(side.parts):

@@ -88,6 +88,7 @@ class Columns:
             heads = [one.line, *range(one.last + 1, first)] if read else []
             apart = apart or any(lines[row - 1].strip() and margin_of(lines[row - 1]) < margin for row in heads)
             margin = margin_of(lines[one.line - 1]) if not read else margin
+            apart = apart or (table and any(line.strip() and "|" not in line for line in between))
             if apart or (table and "|" not in one.plain):
                 break
             first = one.line

@@ -146,7 +146,7 @@ def _stated_whole(judge: Judge) -> Whole:
         named = _of_parameters(judge, named)
         if not named:  # a sum without a name is the whole if nothing is counted after it
             last = _last_computed(judge)
-            found = {place: claim for place, claim in found.items() if place >= last}
+            found = {place: claim for place, claim in found.items() if place >= last and claim.meant >= largest}
         if not any(map(_is_stated, found.values())):
             return Whole(None)  # only formulas
         if len(several := in_columns(judge, named) or apart(judge, named or sorted(found))) > 1:
