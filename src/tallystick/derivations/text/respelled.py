@@ -28,7 +28,7 @@ _PRODUCTS = re.compile(
 )
 # "q_proj: (1152 -> 16 * 72 = 1152)" and "28 x Block:  -> 427,392,000"
 _COMPUTED = re.compile(
-    r"(?P<head>\(\s?\d{1,7}\s?(?:→|->|,)\s?)(?P<one>\d{1,5})\s?\*\s?(?P<other>\d{1,5})\s?=\s?(?P<size>\d{1,7})(?=\s?\))"
+    r"(?P<head>\(\s?\d{1,7}\s?(?:→|->|,)\s?)(?P<one>\d{1,5})\s?\*\s?(?P<other>\d{1,5})\s?=\s?(?P<size>\d{1,7})(?=\s?\)\s*(?:→|[-─=]>|[=:])\s*\d)"
 )
 _ARROW = re.compile(r":\s*(?:→|[-─=]>)\s*(?=[≈~]?\s?\d[^→>:=]*$)")
 # "384 × 1536 + bias = 591,360"

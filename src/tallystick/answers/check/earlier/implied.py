@@ -75,7 +75,8 @@ class Implied:
         """
         found = self._sum(statement, claim, judged=judged)
         if found is None or found.fits:
-            return None if found is not None and self._rounds_total(claim, found.places) else found
+            again = found is not None and len(statement.sides) == 1 and self._rounds_total(claim, found.places)
+            return None if again else found
         addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
         allowed = (self.allowances.passes_over(found.places), self.allowances.replaces(found.places, claim))
         passed = any(allowed) or self.allowances.has_unread(found.places, claim)
@@ -98,7 +99,7 @@ class Implied:
     def _rounds_total(self, claim: Claim, places: Sequence[int]) -> bool:
         """Return whether a number only rounds a total above it: "30M" of 30.02M."""
         totals = (place for place in places if is_total(self.derivation.statements[place]))
-        return any(self.so_far.at(place).written.meets(claim.written) for place in totals)
+        return any(claim.written.low <= self.so_far.at(place).written.exact <= claim.written.high for place in totals)
 
     def _sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         above = self.so_far.summed(claim.written)
