@@ -88,3 +88,20 @@ def test_a_tied_table_may_be_left_out_of_a_list(total, should_be):
 def test_a_total_far_below_its_list_is_of_something_else():
     rows = "| Words | 50257 × 768 = 38.6M |\n| Layers (tied) | 12 × 7.1M = 85.2M |\n| Norms (38 total) | 0.4 | ~0.01M × 38 |\n"
     assert slips(f"Sizes: 2 × 3 = 6\n\n{rows}") == []
+
+
+NORMS = """\
+Per layer:
+- Attention: 4 × 192² = 147,456
+- Attention norm: 2 × 192 = 384
+- MLP: 2 × 192 × 768 = 294,912
+- MLP norm: 2 × 192 = 384
+- Total per layer: {total} params
+"""
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("443,136", []), ("442,752", [443_136]), ("443K", [])])
+def test_an_exact_total_leaves_out_no_norm_of_its_list(total, wrong):
+    """147,456 + 384 + 294,912 + 384 = 443,136."""
+    answer = tallystick.check(NORMS.format(total=total))
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong

@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from tallystick.answers.check.chain.sides import numbers_in
 from tallystick.answers.check.claims import Claim, measures
 from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.labels import tags_of
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Value, exactly
 from tallystick.derivations.statements import TAKEN, Derivation
@@ -51,13 +52,21 @@ class Allowances:
         sums = list(accumulate([exactly(0), *rows], Value.plus))
         current().step(10 * LONGEST_RUN * len(sums))
         last = len(sums)
+        exact = claim.written.is_exact and all(row.is_exact for row in rows)
         runs = ((start, end) for start in range(last) for end in range(start + 1, min(last, start + 1 + LONGEST_RUN)))
+        norms = self._are_norms(places) if exact else []
         return any(
             abs(sums[-1].exact - (sums[end].exact - sums[start].exact) - claim.stated)
             <= (sums[-1].high - sums[-1].low + claim.written.high - claim.written.low) / 2
             for start, end in runs
+            if end - start > 1 or start not in norms
             if not twice or any(sums[end].less(sums[start]).meets(row) for row in (*rows[:start], *rows[end:]))
         )
+
+    def _are_norms(self, places: Sequence[int]) -> list[int]:
+        """Return which of some lines are norms of an exact list, that no total leaves out."""
+        labels = (self.derivation.statements[place].label for place in places)
+        return [number for number, label in enumerate(labels) if "norm" in tags_of(label)]
 
     def replaces(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total adds to a part of an earlier one, of which it is another case.
