@@ -92,6 +92,7 @@ LAYERS = """\
         ("22,548,480", []),
         ("22,545,480", [(2, 22_545_480, 22_548_480)]),
         ("22,544,384", [(2, 22_544_384, 22_548_480)]),  # without a norm
+        ("22,558,480", [(2, 22_558_480, 22_548_480)]),
         ("22,556,672", []),  # with two norms more, which the tree may leave out
         ("22.5M", []),
         ("20.5M", [(2, 20_500_000, 22_548_480)]),
@@ -100,6 +101,12 @@ LAYERS = """\
 def test_the_branches_of_several_layers_are_those_of_each(title, layers, wrong):
     """8 × (512 + 2 × 262,144 + 131,072 + 2,162,688) = 22,548,480."""
     assert wrong_in(LAYERS.replace("8 x Block:  ", title).format(layers=layers)) == wrong
+
+
+@pytest.mark.parametrize(("layers", "wrong"), [("85,054,464", []), ("85,045,464", [85_054_464])])
+def test_the_branches_of_several_layers_may_be_those_of_all(layers, wrong):
+    text = f"- 12 blocks: {layers}\n  - attention: 28,348,416\n  - MLP: 56,669,184\n  - norms: 36,864\n- Final norm: 1,536\n"
+    assert [one[2] for one in wrong_in(text)] == wrong
 
 
 FLOPS = """\

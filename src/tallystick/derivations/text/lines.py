@@ -43,7 +43,7 @@ _ENDS_IN_TOTAL = re.compile(r"\w[.;,)]?\s+total:\s*$", re.IGNORECASE)  # of a se
 _NUMBER = re.compile(r"\s*\d[\d,.' ]*\d")
 _PRODUCT = re.compile(r"\s*\d[\d,.]*(?:\s*\*\s*\d[\d,.]*)+\s*")  # "7168 × 256" alone on its line
 _CALLS = re.compile(r"\w=[\"']")  # "Message(content='5 × 4 = 20", whose parenthesis closes far below
-_COMMENT = re.compile(r"(?<=[\w)])\s{2,}#\s[^=≈]*$")  # "+ 7,011,584,000    # 32 layers"
+_COMMENT = re.compile(r"(?<=[\w)])\s{2,40}#\s[^=≈]{0,80}$")  # "+ 7,011,584,000    # 32 layers"
 _QUOTE = re.compile(r"[\"'`]")
 
 

@@ -302,7 +302,7 @@ def _is_priced(statement: Statement) -> bool:
 
 
 def _is_outside(statement: Statement) -> bool:
-    """Return whether a row is of the pooler or the head, which no layer has."""
+    """Return whether a row is of the pooler, the head or the positions, which no layer has."""
     about = tags_of(statement.label)
     return bool(about & {"pooler", "head", "position"}) and not about & {"one", "all", "block"}
 

@@ -20,7 +20,7 @@ MOST_BRANCHES = 40  # statements above that may be branches of one line
 MOST_ABOVE = 60  # lines from a branch up to what it is a branch of
 NEAR = Fraction(6, 5)  # what the layers have, by a number that is less but means all of it
 
-_DRAWN = re.compile(r"[\s│┃]*(?:[└├╰┣┗]|[-*•]\s)")
+_MARKED = re.compile(r"[\s│┃]*(?:[└├╰┣┗]|[-*•]\s)")  # drawn, or with a bullet
 _BEFORE = re.compile(r"[\s>│┃└├╰┣┗─━|*•-]*")  # what precedes the words of a line: the deeper, the longer
 
 
@@ -49,23 +49,27 @@ class Branches:
         for parent, places in self._closed(place) if self.depth < before else ():
             claim, sums = self.so_far.at(parent), self.so_far.sum(places)
             count = count_in(self.derivation.statements[parent].label)
-            drawn = all(_DRAWN.match(self.derivation.lines[self.derivation.statements[one].line - 1]) for one in places)
-            whole = sums.times(exactly(count))
-            if count > 1 and not sums.meets(claim.written):
-                if drawn and (whole.meets(claim.written) or self._is_less_than_layers(parent, places, whole)):
-                    times = (count,) * len(places)
-                    yield parent, Sum(places, whole, whole.meets(claim.written), times)
+            marked = all(
+                _MARKED.match(self.derivation.lines[self.derivation.statements[one].line - 1]) for one in places
+            )
+            whole, fits = sums.times(exactly(count)), sums.meets(claim.written)
+            if count > 1 and not fits and marked and self._means_layers(parent, places, whole):
+                yield parent, Sum(places, whole, whole.meets(claim.written), (count,) * len(places))
                 continue
-            fits = sums.meets(claim.written)
             exact = all(map(_is_exact, map(self.so_far.at, (parent, *places))))
-            wrong = self._is_mistyped(parent, sums) if exact else drawn and self._is_less(parent, places, sums)
-            if (drawn and fits) or wrong:
+            wrong = self._is_mistyped(parent, sums) if exact else marked and self._is_less(parent, places, sums)
+            if (marked and fits) or wrong:
                 yield parent, Sum(places, sums, fits)
 
-    def _is_less_than_layers(self, parent: int, places: Sequence[int], whole: Value) -> bool:
-        """Return whether the number of some layers is a little less than what each of them has."""
+    def _means_layers(self, parent: int, places: Sequence[int], whole: Value) -> bool:
+        """Return whether a number is what each of some layers has, or that but for a slip.
+
+        It may not be a little less; layers may have more than a list says.
+        """
         claim = self.so_far.at(parent)
-        counts = all(is_bytes(self.derivation.statements[one]) is False for one in (parent, *places))
+        if whole.meets(claim.written) or self._is_mistyped(parent, whole):
+            return True
+        counts = not any(is_bytes(self.derivation.statements[one]) for one in (parent, *places))
         known = claim.expression is not None or (self.quantities is not None and self.quantities.of(claim.stated))
         return counts and not known and claim.written.high < whole.low < NEAR * claim.written.high
 
