@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-NEAR_BIAS = 20  # a bias is less than 1/20 of its weight and itself
+NEAR_BIAS = 2  # a product and a bias that give a number miss it by less than half
 _BETWEEN = re.compile(r"(?<=[^\W\d])\s+[x×]\s+(?=\d)")
 _SAID = re.compile(
     r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"

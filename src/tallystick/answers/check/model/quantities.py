@@ -141,7 +141,8 @@ class Quantities:
         written = str(number)
         if len(written) < LEAST_NAMED:
             return None
-        about = self._asked(next((tags for label in labels if (tags := tags_of(label))), frozenset())) - KINDS
+        tags = self._asked(next((tags for label in labels if (tags := tags_of(label))), frozenset()))
+        about, layers = tags - KINDS, "block" in tags and tags <= KINDS
         first, last = (bisect_left(self._numbers, 10**digits) for digits in (len(written) - 1, len(written)))
         alike = [size for size in self._numbers[first:last] if is_one_slip(written, str(size))]  # of as many digits
         found = [
@@ -150,6 +151,7 @@ class Quantities:
             for quantity in self._by_number[size]
             if (certain and len(written) >= LEAST_CERTAIN)
             or (quantity.component & about if about else total and size == self.total)
+            or (layers and quantity.is_layers and quantity.one_layer == ("one" in tags))
             if len(written) >= LEAST_EXACT or quantity.component == about
         ]
         return found[0] if found and len({one.parameters for one in found}) == 1 else None
