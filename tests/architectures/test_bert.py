@@ -78,6 +78,14 @@ def test_roberta_reads_512_tokens_with_its_514_positions():
     assert compute(tallystick.count(published)).sequence == 512
 
 
+@pytest.mark.parametrize("model_type", ["bert", "roberta", "xlm-roberta-xl"])
+def test_a_model_may_have_no_token_types(model_type: str):
+    """It has an embedding without rows, which cannot be run."""
+    values = {"model_type": model_type, **SMALL, "type_vocab_size": 0}
+    embedding = next(one for one in assert_equal(values).parameters if "token_type" in one.name)
+    assert tuple(map(int, embedding.shape)) == (0, 16)
+
+
 # -- checkpoints ----------------------------------------------------------------------------------
 
 

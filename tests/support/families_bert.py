@@ -46,7 +46,7 @@ def bert_like(draw: DrawFn, model_type: str, *, whole: bool = True, **more: Sear
         "num_hidden_layers": LAYERS,
         "num_attention_heads": st.just(heads),
         "max_position_embeddings": POSITIONS,
-        "type_vocab_size": sometimes(st.integers(0, 5)),
+        "type_vocab_size": ROWS,
         "tie_word_embeddings": sometimes(FLAG),
         **more,
     }
