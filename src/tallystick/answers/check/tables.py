@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tallystick.answers.check.claims import Equation, as_number
 from tallystick.answers.check.equations import Judge
 from tallystick.core.budget import current
-from tallystick.derivations.arithmetic import Number, Operation, Value, alone, evaluate, exactly
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone, evaluate, exactly
 from tallystick.derivations.slips import LEAST_TYPED, is_typed_for
 from tallystick.derivations.statements import Row, Side
 
@@ -34,8 +34,8 @@ class _Cells(NamedTuple):
 
     def number(self, column: int) -> Number | None:
         """Return the number that stands alone in a column, as written."""
-        side = self.row.cells[column] if column < len(self.row.cells) else None
-        return side.expression if side is not None and isinstance(side.expression, Number) else None
+        expression = self._expression(column)
+        return expression if isinstance(expression, Number) else None
 
     def value(self, column: int) -> Value | None:
         """Return the value of a column, or None if it has none."""
@@ -43,8 +43,11 @@ class _Cells(NamedTuple):
 
     def has_shape(self, column: int) -> bool:
         """Return whether a column has the product of a shape."""
+        return isinstance(self._expression(column), Operation)
+
+    def _expression(self, column: int) -> Expression | None:
         side = self.row.cells[column] if column < len(self.row.cells) else None
-        return side is not None and isinstance(side.expression, Operation)
+        return None if side is None else side.expression
 
 
 class _Relation(NamedTuple):

@@ -70,13 +70,15 @@ class Branches:
         if whole.meets(claim.written) or self._is_mistyped(parent, whole):
             return True
         counts = not any(is_bytes(self.derivation.statements[one]) for one in (parent, *places))
-        known = claim.expression is not None or (self.quantities is not None and self.quantities.of(claim.stated))
-        return counts and not known and claim.written.high < whole.low < NEAR * claim.written.high
+        return counts and not self._is_known(claim) and claim.written.high < whole.low < NEAR * claim.written.high
 
     def _is_mistyped(self, parent: int, sums: Value) -> bool:
         claim = self.so_far.at(parent)
-        known = claim.expression is not None or (self.quantities is not None and self.quantities.of(claim.stated))
-        return is_mistyped(claim, sums, judged=False) and not known
+        return is_mistyped(claim, sums, judged=False) and not self._is_known(claim)
+
+    def _is_known(self, claim: Claim) -> bool:
+        """Return whether a number has a formula, or is the model's."""
+        return claim.expression is not None or (self.quantities is not None and bool(self.quantities.of(claim.stated)))
 
     def _is_less(self, parent: int, places: Sequence[int], sums: Value) -> bool:
         """Return whether a number without a formula is less than its branches, which have one."""
