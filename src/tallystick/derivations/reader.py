@@ -29,7 +29,8 @@ from tallystick.derivations.statements import (
     names_sum,
 )
 from tallystick.derivations.text.lines import MOST_LINE, RELATION, Line, joined, lines_in
-from tallystick.derivations.text.respelled import LabelSets, as_equation, settings_in, symbol_in
+from tallystick.derivations.text.respelled import as_equation
+from tallystick.derivations.text.worded import LabelSets, settings_in, symbol_in
 from tallystick.derivations.totals import Totals
 from tallystick.derivations.values import LEAST_LISTED, LONGEST_ROW, alone_in
 from tallystick.errors import BadInput, shown

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
 from typing import NamedTuple
 
 from tallystick.derivations.arithmetic import Expression
@@ -128,6 +130,11 @@ class Derivation(NamedTuple):
     lines: tuple[str, ...] = ()  # all lines of the text, as written
     prose: tuple[Statement, ...] = ()  # large numbers in sentences, each as its own statement
     rows: tuple[Row, ...] = ()  # of tables, each with two numbers or more
+
+    def within(self, first: int, last: int) -> range:
+        """Return the places of the statements that begin in the lines from `first` to `last`."""
+        line = attrgetter("line")
+        return range(bisect_left(self.statements, first, key=line), bisect_right(self.statements, last, key=line))
 
 
 def names_sum(words: str) -> bool:

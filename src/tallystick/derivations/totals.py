@@ -14,7 +14,7 @@ from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.shapes import LEAST_TYPED, meant_by
 from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Side
 from tallystick.derivations.text.lines import RELATION, Line
-from tallystick.derivations.text.respelled import count_of_bytes
+from tallystick.derivations.text.worded import count_of_bytes
 from tallystick.derivations.values import Values, said_in
 
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")

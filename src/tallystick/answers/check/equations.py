@@ -62,7 +62,7 @@ class Judge(Verdicts):
         self.implied = Implied(derivation, self.so_far, quantities, constants)
         self.branches = Branches(derivation, self.so_far, self.implied.lists, quantities)
         self.multiples = Multiples(derivation, self.so_far)
-        self.doubts = Doubts(self.readings, quantities, constants, derivation.statements)
+        self.doubts = Doubts(self.readings, quantities, constants, derivation)
         self.unread = list(derivation.unread)
         self.refused: list[tuple[int, str]] = []
 

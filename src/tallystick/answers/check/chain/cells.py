@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import permutations
 
@@ -15,7 +13,7 @@ from tallystick.answers.check.chain.unlike import TEN
 from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.derivations.arithmetic import Expression, Number, Operation, alone, exactly
 from tallystick.derivations.slips import is_one_slip, is_typed_for
-from tallystick.derivations.statements import Side, Statement
+from tallystick.derivations.statements import Derivation, Side, Statement
 
 MULTIPLE = "states a multiple of its product, as of all layers"
 APART = "has columns that may count different things"
@@ -32,9 +30,9 @@ _RELATION = re.compile(r"[=≈]")
 class Cells:
     """Reasons not to judge the two numbers of a row."""
 
-    def __init__(self, readings: Readings, statements: Sequence[Statement]) -> None:
+    def __init__(self, readings: Readings, derivation: Derivation) -> None:
         self.readings = readings
-        self.statements = statements
+        self.derivation = derivation
 
     def why(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why a row's product and number are not judged, or ""."""
@@ -79,12 +77,9 @@ class Cells:
         rounded = isinstance(right.expression, Number) and right.expression.rounded
         if rounded or high <= NEAR * low or _are_like(low, high, right.expression):
             return False
-        first, last = (
-            bisect_left(self.statements, line, key=_line_of)
-            for line in (statement.line - MOST_ROWS, statement.line + MOST_ROWS)
-        )
-        rows = (row.sides for row in self.statements[first:last] if len(row.sides) == 2 and "|" in row.plain)
-        return not any(self._equal(*row) for row in rows)
+        near = self.derivation.within(statement.line - MOST_ROWS, statement.line + MOST_ROWS)
+        rows = (self.derivation.statements[place] for place in near)
+        return not any(self._equal(*row.sides) for row in rows if len(row.sides) == 2 and "|" in row.plain)
 
     def _equal(self, left: Side, right: Side) -> bool:
         """Return whether a product of numbers alone is the number next to it."""
@@ -129,10 +124,6 @@ def _are_like(low: Fraction, high: Fraction, number: Expression) -> bool:
         is_typed_for(number, meant, least=LEAST_ALIKE) for meant in (low, high) if meant != number.value
     )
     return typed or by_power(low, high)
-
-
-def _line_of(statement: Statement) -> int:
-    return statement.line
 
 
 def _has_factor(left: Side, right: Side) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 
 from tallystick.answers.check.chain.cells import MULTIPLE, NEAR, NEAR_ROW, Cells
@@ -27,7 +27,7 @@ from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly, is_sum
 from tallystick.derivations.slips import is_one_slip, is_typed_for
-from tallystick.derivations.statements import Side, Statement
+from tallystick.derivations.statements import Derivation, Side, Statement
 
 FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
@@ -59,10 +59,10 @@ class Doubts:
         readings: Readings,
         quantities: Quantities | None,
         constants: Mapping[str, int],
-        statements: Sequence[Statement],
+        derivation: Derivation,
     ) -> None:
         self.readings = readings
-        self.cells = Cells(readings, statements)
+        self.cells = Cells(readings, derivation)
         self.quantities = quantities
         self.constants = constants  # names of the model's sizes
         self.sizes = frozenset(constants.values())

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from fractions import Fraction
-from operator import attrgetter
 
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import OF_MODEL, Claim, is_total, measures
@@ -110,7 +108,7 @@ def _is_behind(judge: Judge, total: Statement, around: frozenset[str]) -> bool:
     if around & AROUND:
         return False
     lines = judge.derivation.statements
-    end = bisect_left(lines, total.line, key=attrgetter("line"))
+    end = judge.derivation.within(total.line, total.line).start
     for one in reversed(lines[max(0, end - MOST_BEHIND) : end]):
         if one.heading != total.heading:
             return False

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from operator import attrgetter
 
 from tallystick.answers.check.chain.sides import symbolic
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_total
@@ -35,11 +33,7 @@ def is_of_models(judge: Judge, place: int) -> bool:
     lines = judge.derivation.statements
     if not is_total(lines[place]):
         return False
-    line = attrgetter("line")
-    same = range(
-        bisect_left(lines, lines[place].line, key=line),
-        bisect_right(lines, lines[place].line, key=line),
-    )
+    same = judge.derivation.within(lines[place].line, lines[place].line)
     row = [number for number in same if lines[number].column and not is_in_bytes(lines[number])]
     stated = [claim.meant for number in row if (claim := judge.claims[number]) is not None]
     counts = all(lines[number].sides[-1].unit in ("", "parameters") for number in row)
