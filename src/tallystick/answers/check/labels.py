@@ -93,6 +93,9 @@ _LAYERS_BEHIND = re.compile(
 PROJECTIONS = frozenset({"q", "k", "v", "o"})
 # Tags for the kind of tensor and the layers, not for the component.
 KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
+# Tags for the embeddings, and for every part outside the layers.
+EMBEDDINGS = frozenset({"token", "position", "segment"})
+OUTSIDE = EMBEDDINGS | {"final", "pooler", "head"}
 
 # Words for more than one norm.
 SEVERAL = re.compile(

@@ -23,7 +23,7 @@ from tallystick.answers.check.chain.sides import (
 from tallystick.answers.check.chain.unlike import TWO_NUMBERS, WIDTHS, unlike
 from tallystick.answers.check.chain.wording import wording
 from tallystick.answers.check.claims import measures
-from tallystick.answers.check.labels import tags_of
+from tallystick.answers.check.labels import OUTSIDE, tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly, is_sum
 from tallystick.derivations.slips import is_one_slip, is_typed_for
@@ -302,9 +302,9 @@ def _is_priced(statement: Statement) -> bool:
 
 
 def _is_outside(statement: Statement) -> bool:
-    """Return whether a row is of the pooler, the head or the positions, which no layer has."""
+    """Return whether a row is of a part that no layer has, such as the pooler."""
     about = tags_of(statement.label)
-    return bool(about & {"pooler", "head", "position"}) and not about & {"one", "all", "block"}
+    return bool(about & OUTSIDE) and not about & {"one", "all", "block"}
 
 
 def _is_rated(clause: str) -> bool:

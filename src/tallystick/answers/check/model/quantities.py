@@ -16,10 +16,10 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from math import ceil, floor, log
 
-from tallystick.answers.check.labels import KINDS, nearest_tags, tags_of
+from tallystick.answers.check.labels import KINDS, OUTSIDE, nearest_tags, tags_of
 from tallystick.answers.check.model.atoms import ROLE_TAGS, atoms_of
 from tallystick.answers.check.model.collected import Collected
-from tallystick.answers.check.model.quantity import OUTSIDE, Quantity, fit, is_named, may_be, tensor_in
+from tallystick.answers.check.model.quantity import Quantity, fit, is_named, may_be, tensor_in
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 from tallystick.derivations.arithmetic import Value, exactly
@@ -179,7 +179,7 @@ class Quantities:
     def outside_layers(self) -> dict[str, int]:
         """Return the parameters of each part outside the layers, by its tag: "head", "final"."""
         found = {}
-        for tag in sorted(OUTSIDE | {"position"}):
+        for tag in sorted(OUTSIDE):
             parts = [one.parameters for one in self.whole if one.component - {"norm"} == {tag}]
             if parts:
                 found[tag] = max(parts)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from tallystick.answers.check.labels import KINDS, PROJECTIONS, SEVERAL, tags_of
+from tallystick.answers.check.labels import KINDS, OUTSIDE, PROJECTIONS, SEVERAL, tags_of
 from tallystick.answers.check.model.atoms import module_of
 
 _MATRICES = PROJECTIONS | {"gate", "up", "down"}
 _LIKE_TENSOR = 8  # a part of a tensor's name counts as much as four tags
-OUTSIDE = frozenset({"final", "token", "head", "segment", "pooler"})  # of the layers
 _TENSOR = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import OF_MODEL, Claim, is_total, measures
 from tallystick.answers.check.equations import Judge
-from tallystick.answers.check.labels import KINDS, PROJECTIONS, names_part, nearest_tags, tags_of
+from tallystick.answers.check.labels import EMBEDDINGS, KINDS, OUTSIDE, PROJECTIONS, names_part, nearest_tags, tags_of
 from tallystick.derivations.arithmetic import Operation
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
@@ -47,7 +47,6 @@ LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the 
 OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}  # a sum of these alone counts attention
 OF_MLP = frozenset({"mlp", "gate", "up", "down"})
 OF_EXPERTS = frozenset({"experts", "router"})
-AROUND = frozenset({"token", "position", "head"})  # around the layers of a model
 MOST_BEHIND = 20  # lines of a section before its total
 FAR = 2  # a sum off by over half the model's total is not the whole
 
@@ -105,14 +104,14 @@ def _is_behind(judge: Judge, total: Statement, around: frozenset[str]) -> bool:
 
     Example: "FFN:", its parts, "MLP head: 102,400", "Total". No layer has an embedding or a head.
     """
-    if around & AROUND:
+    if around & OUTSIDE:
         return False
     lines = judge.derivation.statements
     end = judge.derivation.within(total.line, total.line).start
     for one in reversed(lines[max(0, end - MOST_BEHIND) : end]):
         if one.heading != total.heading:
             return False
-        if tags_of(one.label) & AROUND:
+        if tags_of(one.label) & OUTSIDE:
             return True
     return False
 
@@ -135,9 +134,9 @@ def is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
         # A bias of 768 has the size of a norm of the embedding.
         same = judge.quantities.of(term.value) if term.value > LITTLE * claim.meant else ()
         if (
-            about & AROUND
+            about & OUTSIDE
             or not judge.quantities.rows.isdisjoint(term.factors)
-            or any(one.tags & AROUND for one in same)
+            or any(one.tags & OUTSIDE for one in same)
         ):
             return False
         terms += term.parts
@@ -175,7 +174,7 @@ def adds(claim: Claim) -> bool:
 def _adds_embedding(claim: Claim) -> bool:
     """Return whether an addend of a sum is an embedding or the head, which no layer has."""
     parts = claim.term.parts if claim.term is not None else ()
-    return any(tags_of(label) & AROUND for part in parts for label in part.labels[:1])
+    return any(tags_of(label) & OUTSIDE for part in parts for label in part.labels[:1])
 
 
 def is_matrix(claim: Claim) -> bool:
@@ -205,7 +204,7 @@ def counts_embeddings(judge: Judge, claim: Claim) -> bool:
     """Return whether a text counts embeddings that a claim does not use."""
     others = (one for one in judge.claims if one is not None and one is not claim)
     found = (one.match.component for one in others if one.match and not one.used)
-    return any(component and component <= AROUND - {"head"} for component in found)
+    return any(component and component <= EMBEDDINGS for component in found)
 
 
 def _is_product(claim: Claim) -> bool:
