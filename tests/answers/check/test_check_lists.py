@@ -1,0 +1,77 @@
+"""Tables whose rows are the parts of a model or of a layer, and the total below them."""
+
+import pytest
+
+import tallystick
+
+LISTED = """\
+| Part | Parameters |
+|---|---|
+| Token embedding | 38,597,376 |
+| Position embedding | 786,432 |
+| {layers} |
+{norm}| **Total** | **124,439,808** |
+"""
+NORM = "| Final norm | 1,536 |\n"
+
+
+@pytest.mark.parametrize(
+    ("layers", "norm", "wrong"),
+    [
+        ("Blocks (×12) | 85,054,464", NORM, []),
+        ("Blocks (×12) | 85,054,464", "", []),  # a list may leave out the norm
+        ("Blocks (×12) | 84,934,656", NORM, [124_320_000]),  # without biases
+        ("12 layers | 85,017,600", NORM, [124_402_944]),  # without those of the attention
+        ("Attention and MLP | 84,934,656", NORM, []),  # not whole layers
+    ],
+)
+def test_a_total_that_is_copied_from_the_model_is_not_that_of_its_list(layers, norm, wrong):
+    answer = tallystick.check(LISTED.format(layers=layers, norm=norm), against="gpt2")
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong
+    assert answer.total_claimed == 124_439_808
+
+
+@pytest.mark.parametrize("letters", [("`E` (embedding, tied)", "`P` (positions)"), ("E (words)", "P (positions)")])
+def test_a_row_with_the_letter_of_a_size_is_a_part(letters):
+    """28,391,424 + 19,298,688 + 393,216 + 768 = 48,084,096."""
+    words, positions = letters
+    text = (
+        "| Part | Parameters | Share |\n|---|---|---|\n| Blocks (x16) | 28,391,424 | 59.0% |\n"
+        f"| {words} | 19,298,688 | 40.1% |\n| {positions} | 393,216 | 0.8% |\n"
+        "| Final norm | 768 | 0.0% |\n| **Total** | **{}** | 100% |\n"
+    )
+    assert [one.should_be for one in tallystick.check(text.format("48,084,096")).equations if not one.correct] == []
+    found = tallystick.check(text.format("48,094,096")).equations
+    assert [one.should_be for one in found if not one.correct] == [48_084_096]
+
+
+PER_LAYER = """\
+| Part | Shape | Parameters |
+|---|---|---|
+| Tokens | (50257, 768) | 38,597,376 |
+| Attention {one} | 4 x (768, 768) | 2,359,296 |
+| MLP {one} | (768, 3072) + (3072, 768) | 4,718,592 |
+| Norms {one} | 2 x 768 x 2 | 3,072 |
+| Last norm | 768 x 2 | 1,536 |
+| **{total}** | | **{value}** |
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "total"),
+    [
+        ("per block", "Total per block"),
+        ("ブロック当たり", "ブロック当たり合計"),
+        ("na blok", "Łącznie na blok"),
+        ("par bloc", "Total par bloc"),
+        ("pro Block", "Summe pro Block"),
+        ("mỗi layer", "Tổng mỗi layer"),
+        ("por layer", "Total por layer"),
+        ("레이어 당", "레이어 당 합계"),
+    ],
+)
+def test_the_total_of_a_layer_adds_only_its_rows(one, total):
+    text = PER_LAYER.format(one=one, total=total, value="7,080,960")
+    assert all(found.correct for found in tallystick.check(text).equations)
+    wrong = PER_LAYER.format(one=one, total=total, value="7,080,690")
+    assert [found.should_be for found in tallystick.check(wrong).equations if not found.correct] == [7_080_960]
