@@ -60,6 +60,12 @@ DRAWN = re.compile(r"\W*[-=_─━═]{3,}\W*")  # a line drawn between addends 
 SECTION = re.compile(r"\s*(?:#|```|~~~)")
 HUNDREDS = re.compile(r"\d{3}|\d\s?[KMB万亿억만億]")  # three digits or a unit: large enough for an addend
 TAKEN = re.compile(r"[:|=]\s*[-−–]\s?\d|\b(?:minus|less|saves?|saved|of which|davon|dont)\b", re.IGNORECASE)
+# "Positional embedding: 256 × 512 = 131,072 (not counted in parameters())"
+UNCOUNTED = re.compile(
+    r"\b(?:not (?:counted|included)|uncounted|excluded|nicht (?:mit)?(?:gezählt|gerechnet)|non compt\w+|n[oã]o? (?:se )?(?:cuenta|conta)\w*"
+    r"|не (?:учит\w+|входит))\b|不计入|不计算?在|不算|不計入|제외|除外|含まない|含めない",
+    re.IGNORECASE,
+)
 MARGIN = " \t#/;│"  # indentation before an addend, comment signs included
 BRANCH = re.compile(r"[\s|]*[└├│╰]")
 

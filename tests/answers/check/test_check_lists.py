@@ -75,3 +75,22 @@ def test_the_total_of_a_layer_adds_only_its_rows(one, total):
     assert all(found.correct for found in tallystick.check(text).equations)
     wrong = PER_LAYER.format(one=one, total=total, value="7,080,690")
     assert [found.should_be for found in tallystick.check(wrong).equations if not found.correct] == [7_080_960]
+
+
+@pytest.mark.parametrize(
+    ("note", "wrong"),
+    [
+        ("not counted, not learned", [19_019_776]),
+        ("不计入", [19_019_776]),
+        ("nicht mitgezählt", [19_019_776]),
+        ("learned", [19_150_848]),
+    ],
+)
+def test_a_part_that_is_not_counted_is_not_added(note, wrong):
+    text = (
+        f"- Positional embedding: 256 × 512 = 131,072 ({note})\n- Token embedding: 260 × 512 = 133,120\n"
+        "- 6 blocks: 3,147,776 × 6 = 18,886,656\n- **Total: {} parameters**\n"
+    )
+    assert [one.should_be for one in tallystick.check(text.format("19,091,776")).equations if not one.correct] == wrong
+    for total in ("19,019,776", "19,150,848"):  # a total may have it or not
+        assert all(one.correct for one in tallystick.check(text.format(total)).equations)

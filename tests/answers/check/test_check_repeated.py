@@ -139,3 +139,32 @@ def test_a_result_in_a_comment_of_code(comment, number):
 def test_the_active_parameters_are_not_the_total():
     text = "One expert: 3 × 4096 × 14336 = 176M\nActive params: 131M + 32 × (42M + 2 × 176M) + 131M = 12.9B\n"
     assert tallystick.check(text, against="mixtral-8x7b").total_claimed is None
+
+
+ANNOUNCED = """\
+2. **Each layer**: {value}
+   - Attention: 884,736
+   - MLP: 2,654,208
+   - Norms: 1,152
+   - Total per layer: 884,736 + 2,654,208 + 1,152 = {value}
+   - All layers (×30): {value} × 30 = {all}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "all_", "lines"), [("3,540,096", "106,202,880", []), ("3,540,672", "106,220,160", [1, 5])]
+)
+def test_a_number_above_the_sum_that_is_wrong_is_wrong_too(value, all_, lines):
+    answer = tallystick.check(ANNOUNCED.format(value=value, all=all_))
+    assert [(one.line, one.should_be) for one in answer.equations if not one.correct] == [
+        (line, 3_540_096) for line in lines
+    ]
+
+
+def test_a_number_of_the_model_is_not_wrong_as_the_sum_below_it():
+    text = (
+        "Each layer has 7,087,872 parameters.\n\n- Attention: 2,362,368\n- MLP: 4,722,432\n"
+        "- Total per layer: 2,362,368 + 4,722,432 = 7,087,872\n"
+    )
+    wrong = [one.line for one in tallystick.check(text, against="gpt2").equations if not one.correct]
+    assert wrong == [5]

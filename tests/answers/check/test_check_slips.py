@@ -300,3 +300,15 @@ def test_a_letter_wrong_is_found_if_the_model_has_the_number(against, wrong):
     """Without the model, the variable may have another value here."""
     answer = tallystick.check("d_model = 4096\nBoth norms sum to 2 × d_model = 8M\n", against=against)
     assert [one.should_be for one in answer.equations if not one.correct] == wrong
+
+
+def test_two_equal_products_with_the_same_wrong_result():
+    text = "FFN: 256 × 512 + 512 × 256 = 262,144 + 262,144 = 524,288\n"
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == [131_072]
+
+
+@pytest.mark.parametrize("above", ["", "61 layers: 61 × 0.19 ≈ 11.6B\n"])
+def test_a_number_that_is_computed_above_is_not_the_models_with_a_digit_wrong(above):
+    """The model has 11,413,422,080 in the attention of its layers."""
+    answer = tallystick.check(f"{above}\n| Part | Size |\n|---|---|\n| Attention | ~11.6B |\n", against="deepseek-v3")
+    assert [one.should_be for one in answer.equations if not one.correct] == ([] if above else [11_413_422_080])

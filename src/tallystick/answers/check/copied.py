@@ -1,9 +1,9 @@
-"""Find a number that is copied with a digit wrong from a line that computes it."""
+"""Find a number that repeats a computed one with a digit wrong, or one that is computed wrongly."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -29,11 +29,14 @@ def judge_copies(judge: Judge) -> None:
 
     A number that stands twice is meant so. The last digit may differ: something small was added.
     """
-    for statement, claim, meant in list(_copied(judge)):
+    found = list(_lone(judge))
+    times = Counter(claim.stated for _, claim in found)
+    once = [(statement, claim) for statement, claim in found if times[claim.stated] == 1]
+    for statement, claim, meant in [*_copied(judge, once), *_announced(judge, once)]:
         judge.correct(statement, claim, meant)
 
 
-def _copied(judge: Judge) -> Iterator[Copied]:
+def _copied(judge: Judge, lone: Sequence[tuple[Statement, Claim]]) -> Iterator[Copied]:
     computed: dict[str, set[Fraction]] = {}
     for claim in judge.claims:
         if claim is not None and claim.expression is not None and claim.right and _is_long(claim):
@@ -42,14 +45,25 @@ def _copied(judge: Judge) -> Iterator[Copied]:
     if not computed:
         return
     known = {number for _, number in judge.numbers()}  # wrong ones too
-    found = list(_lone(judge))
-    times = Counter(claim.stated for _, claim in found)
-    for statement, claim in found:
-        if claim.stated in known or times[claim.stated] > 1 or len(str(claim.stated).rstrip("0")) < LEAST_DIGITS:
+    for statement, claim in lone:
+        if claim.stated in known or len(str(claim.stated).rstrip("0")) < LEAST_DIGITS:
             continue
         meant = set[Fraction]().union(*(computed.get(mask, ()) for mask in _masks(claim.stated)))
         if len(meant) == 1:
             yield Copied(statement, claim, meant.pop())
+
+
+def _announced(judge: Judge, lone: Sequence[tuple[Statement, Claim]]) -> Iterator[Copied]:
+    """Yield the numbers without a formula that a line below computes, wrongly.
+
+    Example: "Each layer: 3,540,672" above "884,736 + 2,654,208 + 1,152 = 3,540,672".
+    """
+    wrong = {Fraction(one.right): one for one in reversed(judge.equations) if not one.correct}
+    for statement, claim in lone:
+        below = wrong.get(claim.stated)
+        known = judge.quantities is not None and judge.quantities.of(claim.stated)
+        if below is not None and below.line > statement.line and below.should_be is not None and not known:
+            yield Copied(statement, claim, Fraction(below.should_be))
 
 
 def _lone(judge: Judge) -> Iterator[tuple[Statement, Claim]]:

@@ -309,8 +309,11 @@ class Judge(Verdicts):
             self._typed(statement, claim)
 
     def _typed(self, statement: Statement, claim: Claim) -> None:
-        """Record a lone labelled number as wrong if it is the model's but for one digit."""
+        """Record a lone labelled number as wrong if it is the model's but for one digit.
+
+        A number that is computed above is meant as it stands: "61 × 0.19B = 11.6B".
+        """
         meant = self.matches.mistyped(claim, statement)
-        if meant is not None:
+        if meant is not None and not any(one.correct and one.right == claim.stated for one in self.equations):
             claim.match = meant
             self.correct(statement, claim, Fraction(meant.parameters))

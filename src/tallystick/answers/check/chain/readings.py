@@ -325,12 +325,14 @@ class Readings:
     def _is_parallel(self, left: Expression, right: Expression, asides: bool) -> bool:
         """Return whether a sum has the results of the addends of another, but for one of them.
 
-        Example: "(2 × 3 + 3) + (3 × 2 + 2) = 17 + 8".
+        Examples: "(2 × 3 + 3) + (3 × 2 + 2) = 17 + 8", "2 × 3 + 3 × 2 = 12 + 12".
         """
         pairs = paired_parts(left, right) if is_sum(left) else []
-        equal = [self.value(one, asides).exact == self.value(other, asides).exact for one, other in pairs]
+        values = [(self.value(one, asides).exact, self.value(other, asides).exact) for one, other in pairs]
+        equal = [one == other for one, other in values]
         computed = all(isinstance(one, Operation) for one, _ in pairs[1:])
-        return equal.count(False) == 1 and (len(pairs) > 2 or (computed and equal[1]))
+        same = len(pairs) > 1 and computed and values[1:] == values[:-1]
+        return same or (equal.count(False) == 1 and (len(pairs) > 2 or (computed and equal[1])))
 
 
 def is_fraction(side: Expression) -> bool:

@@ -26,6 +26,7 @@ from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import (
     SUBTOTAL,
     TAKEN,
+    UNCOUNTED,
     Derivation,
     Side,
     Statement,
@@ -77,6 +78,11 @@ class Implied:
         if found is None or found.fits:
             again = found is not None and len(statement.sides) == 1 and self._rounds_total(claim, found.places)
             return None if again else found
+        counted = tuple(
+            place for place in found.places if not UNCOUNTED.search(self.derivation.statements[place].plain)
+        )
+        if not found.times and 1 < len(counted) < len(found.places):
+            found = Sum(counted, self.so_far.sum(counted), fits=False)
         addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
         allowed = (self.allowances.passes_over(found.places), self.allowances.replaces(found.places, claim))
         passed = any(allowed) or self.allowances.has_unread(found.places, claim)

@@ -67,10 +67,12 @@ class Links:
     def apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
         """Return the only pair of parts in which two sums or products differ, else both sides.
 
-        In "a × b + c × d = 38.6M + 81.3M" this may be the second pair.
+        In "a × b + c × d = 38.6M + 81.3M" this may be the second pair. Of two equal ones it is the
+        first.
         """
         differ = [(one, other) for one, other in _parts(left, right) if not self._agree(one, other, asides)]
-        one, other = differ[0] if len(differ) == 1 else (left, right)
+        same = len({self.readings.exact(*pair, asides) for pair in differ}) == 1
+        one, other = differ[0] if same else (left, right)
         return one.expression, other.expression
 
     def _agree(self, left: Side, right: Side, asides: bool) -> bool:
