@@ -146,3 +146,34 @@ def test_a_wrong_product_is_not_the_total_because_it_is_large():
 def test_a_sum_in_millions_that_is_cut_is_corrected_in_its_unit():
     text = "Total: 48 × 40.96 + 2 × 80.41 = 2.12B\n"
     assert wrong_in(text) in ([], [(1, 2_120_000_000, 2_126_900_000)])
+
+
+@pytest.mark.parametrize(
+    ("layers", "wrong"),
+    [
+        ("12x Decoder Blocks: ~115M", [225_600_000]),
+        ("12x Decoder Blocks: ~226M", []),
+        ("12x Decoder Blocks: ~18.8M", []),
+        ("12x Decoder Blocks: ~19.2M", []),  # of each, with its biases
+        ("Decoder Blocks: ~115M", []),
+    ],
+)
+def test_layers_have_no_less_than_what_is_listed_per_layer(layers, wrong):
+    text = f"- Embedding: 50257 * 768 = 38.6M\n- {layers}\n  - Attention (per layer): ~9.4M\n  - FFN (per layer): ~9.4M\n- Output: 50257 * 768 = 38.6M\n"
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(
+    ("title", "wrong"),
+    [
+        ("**MoE (393M per layer)**", [603_140_000]),
+        ("**MoE (603.1M per layer)**", []),
+        ("**MoE (~600M per layer)**", []),
+        ("**MoE (28.9B)**", []),  # of all layers
+        ("**Block (393M per layer)**", []),  # may have more
+        ("**MoE (393 GB per layer)**", []),
+    ],
+)
+def test_a_title_has_the_total_below_it(title, wrong):
+    text = f"- {title}\n  - Gate: 2048 × 128 = 0.26M\n  - Experts: 128 × 4.71M = 602.88M\n  - Total MoE per layer: 0.26M + 602.88M = 603.14M\n\nThen the head.\n"
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong

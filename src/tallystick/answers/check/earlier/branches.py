@@ -6,22 +6,25 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from tallystick.answers.check.chain.mistyped import is_mistyped
-from tallystick.answers.check.claims import Claim, is_whole
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
+from tallystick.answers.check.claims import Claim, is_total, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import MOST_BETWEEN
 from tallystick.answers.check.earlier.lists import Lists, is_bytes
 from tallystick.answers.check.earlier.repeated import count_in
+from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import Value, exactly
 from tallystick.derivations.statements import Derivation
 
+SPANS = frozenset({"one", "all"})  # tags for the number of layers
 MOST_BRANCHES = 40  # statements above that may be branches of one line
 MOST_ABOVE = 60  # lines from a branch up to what it is a branch of
 NEAR = Fraction(6, 5)  # what the layers have, by a number that is less but means all of it
 
 _MARKED = re.compile(r"[\s│┃]*(?:[└├╰┣┗]|[-*•]\s)")  # drawn, or with a bullet
-_BEFORE = re.compile(r"[\s>│┃└├╰┣┗─━|*•-]*")  # what precedes the words of a line: the deeper, the longer
+# What precedes the words of a line, but for ** of bold ones: the deeper, the longer.
+_BEFORE = re.compile(r"(?:[\s>│┃└├╰┣┗─━|•-]|\*(?=\s))*")
 
 
 class Branches:
@@ -47,6 +50,9 @@ class Branches:
         """
         before, self.depth = self.depth, depth_of(self.derivation, place)
         for parent, places in self._closed(place) if self.depth < before else ():
+            if len(places) == 1:
+                yield parent, self._total_of(parent, *places)
+                continue
             claim, sums = self.so_far.at(parent), self.so_far.sum(places)
             count = count_in(self.derivation.statements[parent].label)
             marked = all(
@@ -61,16 +67,43 @@ class Branches:
             if (marked and fits) or wrong:
                 yield parent, Sum(places, sums, fits)
 
+    def _total_of(self, title: int, total: int) -> Sum:
+        """Return the total below a title as its sum; the title may round it, but for a little."""
+        claim, sums = self.so_far.at(title), self.so_far.at(total).written
+        rounds = abs(claim.stated - sums.exact) <= LEAST_OFF * sums.exact and claim.is_rounded
+        return Sum((total,), sums, rounds or sums.meets(claim.written))
+
+    def _own_total(self, title: int, places: Sequence[int]) -> int | None:
+        """Return the last branch of a title that is its total, of one layer or of all as the title.
+
+        Example: "MoE (393M per layer)", and below it "Total per layer: 0.26M + 602.88M = 603.14M".
+        """
+        line, claim = self.derivation.statements[title], self.so_far.claims[title]
+        about = tags_of(f"{line.label} {line.clause}")
+        if claim is None or not line.titles or is_bytes(line) or not about - KINDS:
+            return None
+        for place in reversed(places):
+            below, number = self.derivation.statements[place], self.so_far.claims[place]
+            if number is not None and number.right and number.adds and is_total(below):
+                own = tags_of(below.label)
+                if own & SPANS == about & SPANS and own - KINDS <= about and number.kind == claim.kind:
+                    return place
+        return None
+
     def _means_layers(self, parent: int, places: Sequence[int], whole: Value) -> bool:
         """Return whether a number is what each of some layers has, or that but for a slip.
 
-        It may not be a little less; layers may have more than a list says.
+        It may not be a little less, nor any less if each branch says that it is of one layer. Layers
+        may have more than a list says.
         """
         claim = self.so_far.at(parent)
         if whole.meets(claim.written) or self._is_mistyped(parent, whole):
             return True
         counts = not any(is_bytes(self.derivation.statements[one]) for one in (parent, *places))
-        return counts and not self._is_known(claim) and claim.written.high < whole.low < NEAR * claim.written.high
+        each = all("one" in tags_of(self.derivation.statements[place].label) for place in places)
+        each = each and claim.written.low > NEAR * self.so_far.sum(places).high  # no number of one layer
+        less = claim.written.high < whole.low and (each or whole.low < NEAR * claim.written.high)
+        return counts and less and not self._is_known(claim)
 
     def _is_mistyped(self, parent: int, sums: Value) -> bool:
         claim = self.so_far.at(parent)
@@ -91,7 +124,8 @@ class Branches:
     def _closed(self, place: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Yield each statement whose branches end before `place`, and the branches.
 
-        Each of them states one number, alone on its line.
+        Each of them states one number, alone on its line. Of a title with its own total among them,
+        it is only the total.
         """
         statements, claims = self.derivation.statements, self.so_far.claims
         last = place - 1
@@ -100,8 +134,10 @@ class Branches:
         parent = self._parent(last)
         while parent is not None and depth_of(self.derivation, parent) >= self.depth:
             places = self._branches(parent, last)
+            if (total := self._own_total(parent, places)) is not None:
+                places = [total]
             added = all((claim := claims[one]) is not None and claim.right and claim.adds for one in places)
-            if len(places) > 1 and added and self._is_above(parent):
+            if (total is not None or len(places) > 1) and added and self._is_above(parent):
                 yield parent, tuple(places)
             parent = self._parent(parent)
 
