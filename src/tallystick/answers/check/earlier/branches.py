@@ -93,8 +93,8 @@ class Branches:
     def _means_layers(self, parent: int, places: Sequence[int], whole: Value) -> bool:
         """Return whether a number is what each of some layers has, or that but for a slip.
 
-        It may not be a little less, nor any less if each branch says that it is of one layer. Layers
-        may have more than a list says.
+        It may not be a little less, nor any less if each branch says that it is of one layer.
+        Layers may have more than a list says.
         """
         claim = self.so_far.at(parent)
         if whole.meets(claim.written) or self._is_mistyped(parent, whole):
