@@ -94,3 +94,42 @@ def test_a_part_that_is_not_counted_is_not_added(note, wrong):
     assert [one.should_be for one in tallystick.check(text.format("19,091,776")).equations if not one.correct] == wrong
     for total in ("19,019,776", "19,150,848"):  # a total may have it or not
         assert all(one.correct for one in tallystick.check(text.format(total)).equations)
+
+
+@pytest.mark.parametrize(
+    ("total", "wrong"), [("Total", [50_900_000]), ("Total (non-embedding)", []), ("Total without embeddings", [])]
+)
+def test_a_rounded_total_does_not_leave_out_the_embedding(total, wrong):
+    text = (
+        "- **Embedding**: 50,257 × 512 = 25.7M\n- **8 Attention Layers**: 8 × (4 × 512²) = 8.4M\n"
+        f"- **8 FFN Layers**: 8 × (3 × 512 × 1,365) = 16.8M\n- **{total}**: ~25M parameters\n"
+    )
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(
+    ("rows", "wrong"),
+    [
+        ("32 blocks: 6.44 billion\nEmbedding: 32,000 × 4096 = 131 million", [6_571_000_000]),
+        ("32 blocks: 6.98 billion\nEmbedding: 128,256 × 4096 = 525 million", []),  # the head is left out
+        ("32 blocks: 6.44 billion", []),  # no list of the model
+    ],
+)
+def test_a_total_that_rounds_the_models_is_not_the_sum_of_another_list(rows, wrong):
+    answer = tallystick.check(f"{rows}\nTotal: ≈ 8 billion parameters\n", against="llama-3-8b")
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong
+    assert answer.total_claimed == 8_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("qkv", "wrong"), [("2304 = 1,769,472", []), ("2560 = 1,966,080", []), ("9216 = 7,077,888", [188_056_320])]
+)
+def test_a_list_of_one_layer_adds_up_to_the_models_total(qkv, wrong):
+    """38,597,376 + 786,432 + 12 × (7,077,888 + 589,824 + 4,718,592 + 3,072) = 188,056,320."""
+    text = (
+        "Parameters:\n- Embeddings: 50257 × 768 = 38,597,376\n- Positions: 1024 × 768 = 786,432\n- Attention (per layer):\n"
+        f"  - QKV: 768 × {qkv}\n  - Output: 768 × 768 = 589,824\n- MLP (per layer):\n  - Up: 768 × 3072 = 2,359,296\n"
+        "  - Down: 3072 × 768 = 2,359,296\n- Norms (per layer): 4 × 768 = 3,072\n\nTotal: ~124.4M\n"
+    )
+    answer = tallystick.check(text, against="gpt2")
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong

@@ -312,3 +312,13 @@ def test_a_number_that_is_computed_above_is_not_the_models_with_a_digit_wrong(ab
     """The model has 11,413,422,080 in the attention of its layers."""
     answer = tallystick.check(f"{above}\n| Part | Size |\n|---|---|\n| Attention | ~11.6B |\n", against="deepseek-v3")
     assert [one.should_be for one in answer.equations if not one.correct] == ([] if above else [11_413_422_080])
+
+
+@pytest.mark.parametrize(("layers", "wrong"), [("6.47B", []), ("6.48B", []), ("6.74B", [6_464_000_000])])
+def test_a_product_goes_on_from_what_a_rounded_sum_rounds(layers, wrong):
+    """32 × 202,375,168 = 6,476,005,376."""
+    text = (
+        "Attention: 4 × 4096² = 67,108,864\nFFN: 3 × 4096 × 11008 = 135,266,304\n"
+        f"One layer: 67M + 135M ≈ 202M\n32 layers: 32 × 202M ≈ {layers}\n"
+    )
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong

@@ -91,6 +91,10 @@ _LAYERS_BEHIND = re.compile(
 )  # "Layers total (12)"
 # Tags for one matrix of attention.
 PROJECTIONS = frozenset({"q", "k", "v", "o"})
+# Tags for the parts of a layer's modules: a sum of these alone counts the module.
+OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}
+OF_MLP = frozenset({"mlp", "gate", "up", "down"})
+OF_EXPERTS = frozenset({"experts", "router"})
 # Tags for the kind of tensor and the layers, not for the component.
 KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
 # Tags for the embeddings, and for every part outside the layers.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -115,6 +115,14 @@ class Addends:
             if (size := self._sizes.get(less, -1)) > place:
                 return sorted((*found, size))
         return []
+
+    def last(self) -> Iterator[tuple[list[int], Value]]:
+        """Yield the last free statements, one more each time, the last first, and their sum."""
+        sums, found = _NONE, list[int]()
+        for place in self.free():
+            sums = sums.plus(self.at(place).written)
+            found.append(place)
+            yield found, sums
 
     def sum(self, places: Sequence[int]) -> Value:
         """Return the sum of some statements, as written."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations
 from typing import NamedTuple
 
 from tallystick.answers.check.chain.binary import meets_binary
-from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
+from tallystick.answers.check.chain.mistyped import is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole
@@ -17,11 +16,11 @@ from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_around
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, Lists, is_bytes
+from tallystick.answers.check.earlier.model_totals import ModelTotals
 from tallystick.answers.check.earlier.repeated import Repeated
-from tallystick.answers.check.labels import KINDS, names_part, nearest_tags, tags_of
-from tallystick.answers.check.model.quantities import VAGUE, Quantities
-from tallystick.answers.check.model.quantity import Quantity
-from tallystick.derivations.arithmetic import Number, Value, alone, exactly
+from tallystick.answers.check.labels import KINDS, names_part, tags_of
+from tallystick.answers.check.model.quantities import Quantities
+from tallystick.derivations.arithmetic import Number, alone
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import (
     SUBTOTAL,
@@ -65,6 +64,7 @@ class Implied:
         self.allowances = Allowances(derivation, so_far)
         self.lists = Lists(derivation, so_far, self.columns, self.allowances)
         self.repeated = Repeated(derivation, so_far, constants)
+        self.model = ModelTotals(derivation, so_far, quantities, self.allowances, self.repeated)
 
     def sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         """Return the lines above that a lone number adds, or None if it is not their sum.
@@ -122,16 +122,14 @@ class Implied:
         near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
         if "one" in tags_of(statement.label) or self._has_more(above):
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
-        rounds = self._rounds_model(claim)
-        known = rounds or (self.quantities is not None and claim.stated == self.quantities.total)
-        listed = known and self._lists_model(above, statement, claim)
+        rounds, known = self.model.rounds(claim), self.model.states(claim)
+        listed = known and self.model.are_others(above, statement, claim)
         wrong = (
             near
             and (listed or not known)
             and not statement.column  # a row may be left out of each column
             and (listed or self.allowances.are_listed(above))
-            and not any(self.so_far.at(one).is_vague for one in above)
-            and not claim.is_vague
+            and (listed or not any(one.is_vague for one in (claim, *map(self.so_far.at, above))))
             and not self.allowances.leaves_out(above, claim)
             and not self.allowances.goes_on_right(above, claim)
             and not (judged and not tags_of(statement.label) and self.allowances.lacks_a_norm(above, claim))
@@ -151,12 +149,12 @@ class Implied:
         if judged and fits and claim.written.high - claim.written.low <= LITTLE * claim.stated:
             self.columns.prove(statement, above)
         if judged and not fits and claim.written.high - claim.written.low <= MOST_SPREAD * claim.stated:
-            several = self.repeated.of(statement, claim)
+            several = self.repeated.of(claim) or self.model.others(statement, claim)
             if several is not None:
                 return several
             wrong = wrong and not any(self.repeated.times(place) > 1 for place in above)
         if len(above) < 2 or not (exact or (sums_up and fits) or (wrong and not fits)):
-            found = self._of_the_model(statement, claim) or self._mistyped(claim, judged=sums_up)
+            found = self.model.meant(statement, claim) or self._mistyped(claim, judged=sums_up)
             found = found or (self.lists.off(statement, claim) if judged and not known else None)
             return found or self.lists.more(statement, claim) or (None if known else self.lists.block(statement, claim))
         return Sum(tuple(above), sums, fits)
@@ -174,62 +172,11 @@ class Implied:
         less = claim.written.high < before.written.low < NEAR_SUM * claim.written.high
         return before.stated if same and less and claim.stated >= LEAST_TOTAL else None  # not of "TP=8 + PP=2"
 
-    def _rounds_model(self, claim: Claim) -> bool:
-        """Return whether a number rounds the model's total: "~6.7B" of 6,738,415,616."""
-        if self.quantities is None or not claim.is_rounded:
-            return False
-        total, number = self.quantities.total, claim.written
-        vague = number.high - number.low > VAGUE * claim.stated
-        away = abs(claim.stated - total)
-        unit = claim.side.unit if isinstance(claim.side, Number) else 0
-        near = away <= unit and 2 * away <= LITTLE * total  # 110M is said of 109,482,240 too
-        return near or (not vague and number.low <= total <= number.high)
-
-    def _last_lines(self) -> Iterator[tuple[list[int], Value]]:
-        """Yield the places of the last lines that no sum has, one more each time, and their sum."""
-        sums, found = exactly(0), list[int]()
-        for place in self.so_far.free():
-            sums = sums.plus(self.so_far.at(place).written)
-            found.append(place)
-            yield found, sums
-
-    def _of_the_model(self, statement: Statement, claim: Claim) -> Sum | None:
-        """Return the last lines if they, unlike the number, sum to what the label names.
-
-        Example: "Total: 125B" below parts of 0.6B and 174B, of a model of 174.6B.
-        """
-        about = tags_of(statement.label)
-        named = (
-            self.quantities.meant_by_total(one_layer="one" in about)
-            if self.quantities and claim.is_rounded and is_total(statement) and about <= KINDS
-            else None
-        )
-        loose = alone(claim.side, loose=claim.is_rounded)
-        if named is None or loose is None or self._is_of_the_model(claim, named):
-            return None
-        far, rounds = _is_far(loose, named.parameters), self._rounds_model(claim)
-        for found, sums in self._last_lines():
-            less = loose.high < sums.low and not rounds  # than its own addends
-            meant = far or less or is_mistyped(claim, sums, judged=True, least=LITTLE)
-            if len(found) > 1 and meant and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
-                lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
-                taken = any(TAKEN.search(line.plain) for line in lines) or self.allowances.leaves_out(found, claim)
-                return None if taken else Sum(tuple(found[::-1]), sums, fits=False)
-            if sums.low > (1 + LITTLE) * named.parameters:
-                break
-        return None
-
-    def _is_of_the_model(self, claim: Claim, total: Quantity) -> bool:
-        """Return whether a rounded number is another quantity of the model: "617M" of the head."""
-        unit = claim.side.unit if isinstance(claim.side, Number) else 0
-        near = (one for one in self.quantities.whole if one is not total) if self.quantities else ()
-        return any(abs(one.parameters - claim.stated) <= unit for one in near)
-
     def _mistyped(self, claim: Claim, *, judged: bool) -> Sum | None:
         """Return the last lines whose sum a number is, but for one digit or two swapped ones."""
-        if self._rounds_model(claim) or (self.quantities is not None and self.quantities.of(claim.stated)):
+        if self.model.rounds(claim) or (self.quantities is not None and self.quantities.of(claim.stated)):
             return None
-        for found, sums in self._last_lines():
+        for found, sums in self.so_far.last():
             if sums.low > claim.stated * NEAR_TYPED:
                 break
             if (
@@ -265,7 +212,7 @@ class Implied:
         total = self.quantities.total if self.quantities else None
         if self.quantities is None or claim.stated != total or not is_whole(claim.side):
             return None
-        for found, sums in self._last_lines():
+        for found, sums in self.so_far.last():
             off = claim.stated - sums.exact
             if sums.low < sums.high or sums.exact > NEAR * claim.stated:
                 break
@@ -292,39 +239,17 @@ class Implied:
         rounds = alone(other, loose=True)
         if not isinstance(one, Number) or rounds is None:
             return None
-        for found, sums in self._last_lines():
+        for found, sums in self.so_far.last():
             if len(found) > 1 and sums.meets(rounds) and is_typed_for(one, sums.exact):
                 return Sum(tuple(found[::-1]), sums, fits=False)
             if sums.low > rounds.high:
                 break
         return None
 
-    def _lists_model(self, places: Sequence[int], statement: Statement, claim: Claim) -> bool:
-        """Return whether lines list the whole model, yet have less than its total.
-
-        Example: "12 blocks: 84,934,656" without biases, and the total with them. A list may leave
-        out a part outside the layers, such as the final norm.
-        """
-        if self.quantities is None or claim.stated != self.quantities.total:
-            return False
-        lines = [self.derivation.statements[place] for place in places]
-        apart = any(line.section != statement.section or TAKEN.search(line.plain) for line in lines)
-        if apart or not all(map(self.quantities.of, filter(None, (self.so_far.at(place).stated for place in places)))):
-            return False
-        tags = [nearest_tags((line.label, *line.items)) for line in lines]
-        layers = any("block" in one and one <= KINDS - {"one"} for one in tags)
-        if not layers or not self.allowances.are_listed(places, items=True):
-            return False
-        sums = self.so_far.sum(places)
-        named = frozenset().union(*tags)
-        parts = [size for tag, size in self.quantities.outside_layers().items() if tag not in named]
-        ways = (sum(some) for count in range(len(parts) + 1) for some in combinations(parts, count))
-        missing = int(claim.stated - sums.exact)
-        return missing > 0 and missing not in ways
-
     def _has_more(self, places: Sequence[int]) -> bool:
-        """Return whether unused statements precede `places`."""
-        return bool(places) and min(self.so_far.free(), default=places[0]) < places[0]
+        """Return whether unused statements precede `places` that are no mere sizes."""
+        free = self.so_far.free() if places else ()
+        return any(place < places[0] and self.so_far.at(place).stated >= LEAST_REFERENCE for place in free)
 
     def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
         """Return the statements that a lone number must be the sum of.
@@ -352,12 +277,6 @@ class Implied:
             return []
         lines = [(place, self.derivation.statements[place]) for place in reversed(self.so_far.free())]
         return [place for place, line in lines if "one" in tags_of(line.label) | tags_of(line.heading)]
-
-
-def _is_far(stated: Value, parameters: int) -> bool:
-    """Return whether a number is further from the model's than names such as 7B are."""
-    away = max(stated.low - parameters, parameters - stated.high)
-    return away > 0 and abs(stated.exact - parameters) > LEAST_OFF * parameters
 
 
 def is_only(statement: Statement) -> bool:

@@ -127,17 +127,20 @@ class Lists:
         return [] if names_sum(before.label) else self.columns.block(statement, spaced=True)
 
     def lacking(self, statement: Statement, claim: Claim, added: Sequence[int]) -> Sum | None:
-        """Return the rows of a table if its total leaves out an embedding among them, else None.
+        """Return the rows or items of a list if its total leaves out an embedding, else None.
 
         Args:
             statement: the statement of the total.
             claim: its number.
             added: the last rows, whose sum it is.
         """
-        if "|" not in statement.plain or statement.column or tags_of(statement.label) - {"all"} or not added:
+        if statement.column or tags_of(statement.label) - {"all"} or not added:
             return None
-        rows = [place for place in self.so_far.free()[::-1] if self.allowances.are_listed([place])]
-        rows = [place for place in rows if "|" in self.derivation.statements[place].plain]
+        if "|" in statement.plain:
+            rows = [place for place in self.so_far.free()[::-1] if self.allowances.are_listed([place])]
+            rows = [place for place in rows if "|" in self.derivation.statements[place].plain]
+        else:
+            rows = self.columns.items(statement)
         left = [place for place in rows if place < added[0]]
         lines = [self.derivation.statements[place] for place in left]
         embeds = [place for place, line in zip(left, lines, strict=True) if tags_of(line.label) & EMBEDDINGS]

@@ -10,7 +10,7 @@ from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.terms import Term, sizes_in, total
-from tallystick.derivations.arithmetic import Name, Number, Operation, Value, exactly
+from tallystick.derivations.arithmetic import Name, Number, Operation, Value, exactly, is_sum
 from tallystick.derivations.statements import Derivation, Statement
 
 MOST_NEAR = 20  # statements above a number that may round one of theirs
@@ -60,10 +60,23 @@ class References:
         equal = self.by_value.get(number.value, [])[-MOST_NEAR:]
         lines = [self.so_far.at(place) for place in equal] or self._rounded_to(number)
         known = [line for line in lines if (line.expression is not None or not line.is_rounded) and line.right]
-        exact = [one for line in known if not line.carried for one in (line.true, line.stated)]
+        exact = [
+            one for line in known if not line.carried for one in (line.true, line.stated, self._unrounded_sum(line))
+        ]
         if not exact:
             return None
         return Value(number.value, min(*exact, number.value), max(*exact, number.value))
+
+    def _unrounded_sum(self, claim: Claim) -> Fraction:
+        """Return a sum of the numbers that its addends round, or its number as written.
+
+        "67M + 135M ≈ 202M" is 202,375,168 if lines above have 67,108,864 and 135,266,304.
+        """
+        sum_ = claim.expression
+        if sum_ is None or not is_sum(sum_) or not all(isinstance(part, Number) for part in sum_.parts):
+            return claim.stated
+        lines = [self._rounded_to(part) for part in sum_.parts if isinstance(part, Number)]
+        return sum((found[-1].true for found in lines), Fraction(0)) if all(lines) else claim.stated
 
     def _rounded_to(self, number: Number) -> list[Claim]:
         """Return the last statements with the only number that rounds to this one, or []."""

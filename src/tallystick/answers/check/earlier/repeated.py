@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tallystick.answers.check.chain.mistyped import is_mistyped
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
@@ -47,28 +47,34 @@ class Repeated:
                 return count
         return self.layers if self.layers and "one" in tags_of(statement.label) | tags_of(statement.heading) else 1
 
-    def of(self, statement: Statement, claim: Claim) -> Sum | None:
+    def of(self, claim: Claim) -> Sum | None:
         """Return the last lines that a total adds, those of a layer several times, or None.
 
         The total is their sum, or that but for one digit.
         """
+        for found in self.last():
+            if found.sums.low > 2 * claim.written.high:
+                break
+            fits = found.sums.meets(claim.written)
+            if fits or is_mistyped(claim, found.sums, judged=True):
+                return found._replace(fits=fits)
+        return None
+
+    def last(self) -> Iterator[Sum]:
+        """Yield the last lines, one more each time, and their sum with a layer several times."""
         self._count_layers()
         found, counts, sums, several = list[int](), list[int](), exactly(0), False
         for place in self.so_far.free():
             count = min(self._times_around(place), MOST_TIMES)
             if count > 1 and _takes(self.derivation.statements[place], count):
-                return None  # the layers are in the lines already
+                return  # the layers are in the lines already
             several = several or count > 1
             found.append(place)
             counts.append(count)
             one = self.so_far.at(place).written
             sums = sums.plus(one if count == 1 else one.times(exactly(count)))
-            if sums.low > 2 * claim.written.high:
-                break
-            fits = sums.meets(claim.written)
-            if several and len(found) > 1 and (fits or is_mistyped(claim, sums, judged=True)):
-                return Sum(tuple(found[::-1]), sums, fits, tuple(counts[::-1]))
-        return None
+            if several and len(found) > 1:
+                yield Sum(tuple(found[::-1]), sums, False, tuple(counts[::-1]))
 
     def _count_layers(self) -> None:
         """Take the number of layers from the sizes that the text has given so far."""

@@ -8,7 +8,17 @@ from fractions import Fraction
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import OF_MODEL, Claim, is_total, measures
 from tallystick.answers.check.equations import Judge
-from tallystick.answers.check.labels import EMBEDDINGS, KINDS, OUTSIDE, PROJECTIONS, names_part, nearest_tags, tags_of
+from tallystick.answers.check.labels import (
+    EMBEDDINGS,
+    KINDS,
+    OF_ATTENTION,
+    OF_EXPERTS,
+    OF_MLP,
+    OUTSIDE,
+    names_part,
+    nearest_tags,
+    tags_of,
+)
 from tallystick.derivations.arithmetic import Operation
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
@@ -44,9 +54,6 @@ PER_LAYER = re.compile(
 )
 MOST_LABEL_WORDS = 6  # of a label; a longer one is a sentence
 LEAST_OF_MODEL = 20  # a number below 1/20 of the model is not its total if the text has a larger one
-OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}  # a sum of these alone counts attention
-OF_MLP = frozenset({"mlp", "gate", "up", "down"})
-OF_EXPERTS = frozenset({"experts", "router"})
 MOST_BEHIND = 20  # lines of a section before its total
 FAR = 2  # a sum off by over half the model's total is not the whole
 

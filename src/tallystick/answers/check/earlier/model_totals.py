@@ -1,0 +1,153 @@
+"""Judge a total by the model: it may have the model's number, and its list another sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
+from tallystick.answers.check.chain.rounding import LITTLE
+from tallystick.answers.check.claims import Claim, is_total
+from tallystick.answers.check.earlier.addends import Addends, Sum
+from tallystick.answers.check.earlier.allowances import Allowances
+from tallystick.answers.check.earlier.repeated import Repeated
+from tallystick.answers.check.labels import KINDS, OF_ATTENTION, OF_EXPERTS, OF_MLP, nearest_tags, tags_of
+from tallystick.answers.check.model.quantities import VAGUE, Quantities
+from tallystick.answers.check.model.quantity import Quantity
+from tallystick.derivations.arithmetic import Number, Value, alone
+from tallystick.derivations.statements import TAKEN, Derivation, Statement
+
+_OF_LAYERS = OF_ATTENTION | OF_MLP | OF_EXPERTS | {"block"}
+
+
+class ModelTotals:
+    """Compares totals, the lists above them and the model; without a model it finds nothing."""
+
+    def __init__(
+        self,
+        derivation: Derivation,
+        so_far: Addends,
+        quantities: Quantities | None,
+        allowances: Allowances,
+        repeated: Repeated,
+    ) -> None:
+        self.derivation = derivation
+        self.so_far = so_far
+        self.quantities = quantities
+        self.allowances = allowances
+        self.repeated = repeated
+
+    def states(self, claim: Claim) -> bool:
+        """Return whether a number is the model's total, or rounds it."""
+        return self.quantities is not None and (claim.stated == self.quantities.total or self.rounds(claim))
+
+    def rounds(self, claim: Claim) -> bool:
+        """Return whether a number rounds the model's total: "~6.7B" of 6,738,415,616."""
+        if self.quantities is None or not claim.is_rounded:
+            return False
+        total, number = self.quantities.total, claim.written
+        vague = number.high - number.low > VAGUE * claim.stated
+        away = abs(claim.stated - total)
+        unit = claim.side.unit if isinstance(claim.side, Number) else 0
+        near = away <= unit and 2 * away <= LITTLE * total  # 110M is said of 109,482,240 too
+        return near or (not vague and number.low <= total <= number.high)
+
+    def are_others(self, places: Sequence[int], statement: Statement, claim: Claim) -> bool:
+        """Return whether lines list the whole model, yet do not add up to their total.
+
+        Example: "12 blocks: 84,934,656" without biases, and the total with them.
+        """
+        if not self.states(claim) or not self._are_together(places, statement):
+            return False
+        stated = filter(None, (self.so_far.at(place).stated for place in places))
+        if self.quantities is None or (not claim.is_rounded and not all(map(self.quantities.of, stated))):
+            return False
+        tags = [self._tags(place) for place in places]
+        layers = any("block" in one and one <= KINDS - {"one"} for one in tags)
+        return layers and self._misses(self.so_far.sum(places), frozenset().union(*tags), claim)
+
+    def others(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return the lines of such a list with those of one layer several times, or None.
+
+        Example: "Total: ~135M" below an embedding and the matrices of a layer.
+        """
+        if not self.rounds(claim) or statement.column:
+            return None
+        found = None
+        for one in self.repeated.last():
+            first = self.derivation.statements[one.places[0]]
+            if first.heading != statement.heading and not first.items:
+                break
+            found = one
+        if found is None or not self._are_together(found.places, statement):
+            return None
+        tags = [self._tags(place) for place in found.places]
+        layer = [one for one, times in zip(tags, found.times, strict=True) if times > 1]
+        rest = frozenset().union(*(one for one, times in zip(tags, found.times, strict=True) if times == 1))
+        named = frozenset().union(*tags)
+        parts = frozenset().union(*layer)
+        whole = parts & OF_ATTENTION and parts & (OF_MLP | OF_EXPERTS) and not rest & _OF_LAYERS
+        return found if whole and self._misses(found.sums, named, claim) else None
+
+    def _tags(self, place: int) -> frozenset[str]:
+        line = self.derivation.statements[place]
+        return nearest_tags((line.label, *line.items))
+
+    def _are_together(self, places: Sequence[int], statement: Statement) -> bool:
+        """Return whether lines and their total form one list, in which nothing is taken away."""
+        lines = [self.derivation.statements[place] for place in places]
+        apart = any(line.section != statement.section or TAKEN.search(line.plain) for line in lines)
+        return not apart and self.allowances.are_listed(places, items=True)
+
+    def _misses(self, sums: Value, named: frozenset[str], claim: Claim) -> bool:
+        """Return whether a sum misses the model's total, and not by parts without a name.
+
+        A list may leave out a part outside the layers, such as the final norm. Next to a rounded
+        total it must have the token embedding, and be far off.
+        """
+        outside = self.quantities.outside_layers() if self.quantities is not None else {}
+        parts = [size for tag, size in outside.items() if tag not in named]
+        ways = {sum(some) for count in range(len(parts) + 1) for some in combinations(parts, count)}
+        missing = claim.stated - sums.exact
+        if not claim.is_rounded:
+            return missing > 0 and missing not in ways
+        little = max(LEAST_OFF * claim.stated, claim.written.high - claim.stated)
+        return "token" in named and all(abs(missing - way) > little for way in ways)
+
+    def meant(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return the last lines if they, unlike the number, sum to what the label names.
+
+        Example: "Total: 125B" below parts of 0.6B and 174B, of a model of 174.6B.
+        """
+        about = tags_of(statement.label)
+        named = (
+            self.quantities.meant_by_total(one_layer="one" in about)
+            if self.quantities and claim.is_rounded and is_total(statement) and about <= KINDS
+            else None
+        )
+        loose = alone(claim.side, loose=claim.is_rounded)
+        if named is None or loose is None or self._is_another(claim, named):
+            return None
+        far, rounds = _is_far(loose, named.parameters), self.rounds(claim)
+        for found, sums in self.so_far.last():
+            less = loose.high < sums.low and not rounds  # than its own addends
+            meant = far or less or is_mistyped(claim, sums, judged=True, least=LITTLE)
+            if len(found) > 1 and meant and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
+                lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
+                taken = any(TAKEN.search(line.plain) for line in lines) or self.allowances.leaves_out(found, claim)
+                return None if taken else Sum(tuple(found[::-1]), sums, fits=False)
+            if sums.low > (1 + LITTLE) * named.parameters:
+                break
+        return None
+
+    def _is_another(self, claim: Claim, total: Quantity) -> bool:
+        """Return whether a rounded number is another quantity of the model: "617M" of the head."""
+        unit = claim.side.unit if isinstance(claim.side, Number) else 0
+        near = (one for one in self.quantities.whole if one is not total) if self.quantities else ()
+        return any(abs(one.parameters - claim.stated) <= unit for one in near)
+
+
+def _is_far(stated: Value, parameters: int) -> bool:
+    """Return whether a number is further from the model's than names such as 7B are."""
+    away = max(stated.low - parameters, parameters - stated.high)
+    return away > 0 and abs(stated.exact - parameters) > LEAST_OFF * parameters
