@@ -139,8 +139,10 @@ class Lists:
         if "|" in statement.plain:
             rows = [place for place in self.so_far.free()[::-1] if self.allowances.are_listed([place])]
             rows = [place for place in rows if "|" in self.derivation.statements[place].plain]
-        else:
+        elif claim.is_rounded:
             rows = self.columns.items(statement)
+        else:
+            return None  # "Total: 12 × 7,087,872 = 85,054,464" is meant so
         left = [place for place in rows if place < added[0]]
         lines = [self.derivation.statements[place] for place in left]
         embeds = [place for place, line in zip(left, lines, strict=True) if tags_of(line.label) & EMBEDDINGS]

@@ -74,7 +74,7 @@ class ModelTotals:
         if not self.rounds(claim) or statement.column:
             return None
         found = None
-        for one in self.repeated.last():
+        for one in self.repeated.last(claim):
             first = self.derivation.statements[one.places[0]]
             if first.heading != statement.heading and not first.items:
                 break

@@ -52,16 +52,17 @@ class Repeated:
 
         The total is their sum, or that but for one digit.
         """
-        for found in self.last():
-            if found.sums.low > 2 * claim.written.high:
-                break
+        for found in self.last(claim):
             fits = found.sums.meets(claim.written)
             if fits or is_mistyped(claim, found.sums, judged=True):
                 return found._replace(fits=fits)
         return None
 
-    def last(self) -> Iterator[Sum]:
-        """Yield the last lines, one more each time, and their sum with a layer several times."""
+    def last(self, claim: Claim) -> Iterator[Sum]:
+        """Yield the last lines, one more each time, and their sum with a layer several times.
+
+        No sum is more than twice the claim.
+        """
         self._count_layers()
         found, counts, sums, several = list[int](), list[int](), exactly(0), False
         for place in self.so_far.free():
@@ -73,6 +74,8 @@ class Repeated:
             counts.append(count)
             one = self.so_far.at(place).written
             sums = sums.plus(one if count == 1 else one.times(exactly(count)))
+            if sums.low > 2 * claim.written.high:
+                return
             if several and len(found) > 1:
                 yield Sum(tuple(found[::-1]), sums, False, tuple(counts[::-1]))
 
