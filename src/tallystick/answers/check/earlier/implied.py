@@ -248,8 +248,12 @@ class Implied:
 
     def _has_more(self, places: Sequence[int]) -> bool:
         """Return whether unused statements precede `places` that are no mere sizes."""
-        free = self.so_far.free() if places else ()
-        return any(place < places[0] and self.so_far.at(place).stated >= LEAST_REFERENCE for place in free)
+        for place in reversed(self.so_far.free()) if places else ():
+            if place >= places[0]:
+                return False
+            if self.so_far.at(place).stated >= LEAST_REFERENCE:
+                return True
+        return False
 
     def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
         """Return the statements that a lone number must be the sum of.
