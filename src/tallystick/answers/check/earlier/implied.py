@@ -119,11 +119,11 @@ class Implied:
         fits = bool(above)
         above = above or ([] if claim.kind else self._meant(statement, judged=judged))
         sums = self.so_far.sum(above)
-        near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
-        if "one" in tags_of(statement.label) or self._has_more(above):
-            near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
         rounds, known = self.model.rounds(claim), self.model.states(claim)
         listed = known and self.model.are_others(above, statement, claim)
+        near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
+        if not listed and ("one" in tags_of(statement.label) or self._has_more(above)):
+            near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
         wrong = (
             near
             and (listed or not known)
@@ -247,13 +247,8 @@ class Implied:
         return None
 
     def _has_more(self, places: Sequence[int]) -> bool:
-        """Return whether unused statements precede `places` that are no mere sizes."""
-        for place in reversed(self.so_far.free()) if places else ():
-            if place >= places[0]:
-                return False
-            if self.so_far.at(place).stated >= LEAST_REFERENCE:
-                return True
-        return False
+        """Return whether unused statements precede `places`."""
+        return bool(places) and min(self.so_far.free(), default=places[0]) < places[0]
 
     def _meant(self, statement: Statement, *, judged: bool) -> list[int]:
         """Return the statements that a lone number must be the sum of.
