@@ -133,3 +133,35 @@ def test_a_list_of_one_layer_adds_up_to_the_models_total(qkv, wrong):
     )
     answer = tallystick.check(text, against="gpt2")
     assert [one.should_be for one in answer.equations if not one.correct] == wrong
+
+
+BOX = """\
+┌─────────────────────┬───────────────────┐
+│  Component          │  Parameters       │
+├─────────────────────┼───────────────────┤
+│  Token Embedding    │  8192 × 512 = 4M  │
+│  Attention (×6)     │  6 × 1M = 6M      │
+│  FFN (×6)           │  6 × 2M = 12M     │
+│  Output Projection  │  512 × 8192 = 4M  │
+├─────────────────────┼───────────────────┤
+│  TOTAL              │  ~{total}M parameters │
+│  FP16 size          │  ~30 MB           │
+└─────────────────────┴───────────────────┘
+"""
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("26", []), ("15", [26_000_000])])
+def test_a_drawn_table_has_rows_and_a_total(total, wrong):
+    answer = tallystick.check(BOX.format(total=total))
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong
+    assert answer.total_line == 9
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("~353K", []), ("~223K", [352_640]), ("~1.2M", [])])
+def test_a_total_is_no_less_than_its_list_whatever_a_small_item_is(total, wrong):
+    text = (
+        "- Token embeddings: 65 × 128 = 8,320\n- Position embeddings: 64 × 128 = 8,192\n"
+        "- Attention weights: 4 × (128 × 128 × 3) = 196,608\n- Feed-forward: 128 × 512 + 512 × 128 = 131,072\n"
+        f"- Layer norms: ~128 parameters each\n- Output: 128 × 65 = 8,320\n\nTotal: {total} parameters\n"
+    )
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong

@@ -21,6 +21,9 @@ MOST_ROUNDS = 20  # levels of nested braces
 _URL = re.compile(r"https?://\S+")
 _APART = re.compile(r"(?<=\d) , (?=\d{3}(?!\d))")  # 2 , 359 , 296
 _BOXED = re.compile(r"\s*[│┃║]([^│┃║├└]*)[│┃║]\s*$")  # a line of a drawn box
+_GRID = re.compile(r"\s*[│┃║](?:[^│┃║├└]*[│┃║]){2,20}\s*$")  # a row of a drawn table
+_GRID_RULE = re.compile(r"\s*[├┣╠╟][─━═]+(?:[┼╋╬╪][─━═]+)+[┤┫╣╢]\s*$")
+_BARS = str.maketrans("│┃║├┣╠╟┼╋╬╪┤┫╣╢─━═", "|||" + "|" * 12 + "---")
 # Digits set apart from each other: "7 6 8×5 0 2 5 7"; a list "1 2 4 8" has no operator next to it.
 _SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(?:\d ){1,9}\d(?=\s?[×*^≈]|\s?\")|(?<=[×≈])(?:\d ){1,9}\d(?![\d.,])")
 _ATTRIBUTE = re.compile(r"\b[A-Za-z][\w-]*=\{[^{}]*\}")  # JSX: <line x1={20} y1={40}
@@ -173,7 +176,7 @@ def plain(line: str) -> str:
     """
     if not line.strip():
         return line
-    line = _BOXED.sub(r"\1", line)
+    line = _without_box(line)
     line = _SPACED.sub(lambda digits: digits[0].replace(" ", ""), line)
     if "&" in line and ";" in line:
         line = html.unescape(line)
@@ -207,6 +210,14 @@ def plain(line: str) -> str:
         return line
     line = _IS.sub(" = ", line)
     return _VERB.sub(_related, line) if " " in line else line
+
+
+def _without_box(line: str) -> str:
+    """Return the line of a drawn box without its sides, and the row of a drawn table with bars."""
+    if line.isascii():
+        return line
+    grid = _GRID.match(line) or _GRID_RULE.match(line)
+    return line.translate(_BARS) if grid else _BOXED.sub(r"\1", line)
 
 
 def _with_units(line: str) -> str:

@@ -109,7 +109,8 @@ class Implied:
 
     def _sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         above = self.so_far.summed(claim.written)
-        if len(above) == 2 and claim.stated < LEAST_TOTAL and not judged:
+        units = {self.derivation.statements[place].sides[-1].unit for place in above} if is_bytes(statement) else ()
+        if (len(above) == 2 and claim.stated < LEAST_TOTAL and not judged) or "parameters" in units:
             above = []
         sums_up = judged or names_sum(statement.label)
         if sums_up and not above and is_whole(claim.side):

@@ -71,12 +71,14 @@ class Lists:
             run, counts
         ):
             return Sum(tuple(run), self.so_far.sum(run), fits=False)
-        items = self.columns.items(statement, least_computed=2 if counts else 0) or self.columns.of(statement, claim)
+        items = self.columns.items(statement, least_computed=2 if counts else 0, complete=False)
+        items = items or self.columns.of(statement, claim)
+        large = [place for place in items if self.so_far.at(place).stated > LITTLE * claim.stated]
         lines = [self.derivation.statements[place] for place in items]
         sums = self.so_far.sum(items)
         least = claim.written.high * (1 if counts else BINARY[-1])
         less = least < sums.low < NEAR_SUM * least
-        apart = self.are_apart(items, counts)
+        apart = self.are_apart(large, counts)
         tied = any(TIED.search(line.plain) for line in (*lines, statement))
         fewer = self.allowances.leaves_out(items, claim, twice=counts) or (tied and self._leaves_one(items, claim))
         return Sum(tuple(items), sums, fits=False) if less and not apart and not fewer else None
