@@ -296,7 +296,9 @@ class _Reader(Rows, Totals):
                 continue
             before = next((one.text for one in reversed(pieces[max(0, place - 3) : place]) if one.kind != "open"), "")
             behind = next((one.text for one in pieces[place + 1 : place + 2]), "")
-            around = pieces[max(0, place - 1) : place + 2]
+            dash = behind == "-" and pieces[place + 2 : place + 3] and pieces[place + 2].kind == "word"
+            behind = "" if dash and line.plain[pieces[place + 1].start - 1].isspace() else behind  # "8.03 B — the sum"
+            around = pieces[max(0, place - 1) : place + 2 if behind else place]
             operand = any(one.kind == "operator" for one in around) and not _is_shared(pieces, place)
             if operand or _MODEL.search(before) or _OF_MODEL.match(behind):
                 continue

@@ -43,6 +43,7 @@ def product_before(match: re.Match[str], number: Number) -> Operation | None:
     """
     words = match["words"].rstrip("([ ")
     equation = words.endswith(("+", "-", "*", "/", "^", "="))  # "384 × (3 × 384) = 442,368"
+    equation = equation or match["words"][-1:].isdigit()  # "2(1,600) = 3,200"
     small = number.value < LEAST_SUM and not words.endswith("Size")  # "torch.Size([768]) 768"
     if small or equation or ("*" in match["sizes"] and match["sign"] in "=:"):
         return None

@@ -113,3 +113,9 @@ def test_a_line_that_is_not_accused(line):
 def test_where_a_chain_goes_on(line, shown):
     first = tallystick.check(f"Sizes: 2 × 3 = 6\n\n{line}\n").equations[1]
     assert (first.left, first.right, first.correct) == (*shown, True)
+
+
+@pytest.mark.parametrize("written", ["2(1,600) = 3,200", "4(1,600^2) + 3(1,600)(4,288) + 2(1,600) = 30,825,600"])
+def test_a_number_right_before_parentheses_multiplies_what_is_in_them(written):
+    answer = tallystick.check(f"- per block: {written}\n")
+    assert [one.left for one in answer.equations if one.correct] == [int(written.rpartition("= ")[2].replace(",", ""))]
