@@ -388,3 +388,9 @@ def test_a_right_column_is_not_called_wrong(name):
 def test_pages_around_a_count_are_not_accused(text):
     answer = tallystick.check(f"{text}Embedding: 100 × 768 = 76,800\n")
     assert [equation.text for equation in answer.equations if not equation.correct] == []
+
+
+def test_a_number_that_is_taken_from_words_is_not_judged():
+    text = r"\text{tied} = \text{counted} - \underbrace{|\text{out\_head}|}_{38{,}597{,}376} = 124{,}412{,}160 \approx 124\text{M}"
+    equations = tallystick.check(f"{text}\n").equations
+    assert [(one.left, one.right, one.correct) for one in equations] == [(124_412_160, 124_000_000, True)]

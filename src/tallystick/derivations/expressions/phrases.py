@@ -188,6 +188,17 @@ def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
     )
 
 
+def _has_operator_before(pieces: Sequence[Token], close: int) -> bool:
+    """Return whether an operator precedes a remark without a number, given its closing parenthesis."""
+    place, depth = close, 1
+    while place and depth:
+        place -= 1
+        depth += (pieces[place].kind == "close") - (pieces[place].kind == "open")
+        if pieces[place].number is not None:
+            return False
+    return place > 0 and not depth and pieces[place - 1].kind == "operator"
+
+
 def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     """Return whether what precedes an expression may change its value."""
     arrow = start > 1 and pieces[start - 1].text in ARROWS and pieces[start - 2].number is not None
@@ -202,6 +213,8 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     added = (word in piece.text for piece in pieces[max(0, start - 2) : start] for word in ADDED)
     if several or (start > 1 and pieces[start - 1].text.lower() in EACH) or any(added):
         return True  # "10 copies of 14GB = 140GB"; "10 GB, and with weights of 17.5 GB = 27.5 GB"
+    if before is not None and before.kind == "close" and _has_operator_before(pieces, start - 1):
+        return True  # "directly counted - (head) (38,597,376) = 124,412,160"
     words = start
     while words and pieces[words - 1].kind == "word" and start - words < MOST_WORDS_BETWEEN:
         words -= 1

@@ -98,6 +98,7 @@ _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|
 _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _WHOLE_POWER = re.compile(r"\^\s*\{\s*(\d+)\s*\}(?!\s*[\d.,]*\d)")
+_COUNTED = re.compile(r"\|(\\[a-z]+\{[^{}|]{1,40}\}|[A-Za-z](?:_\w)?)\|")  # "|\text{head}|", "|V|"
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _AFTER_COMMA = re.compile(r"(?<=[-+*/] )(\d{1,3}), (?=\d{3}\s*[-+*=])")  # "+ 5, 120 + 163,840,000"
 _STOP = re.compile(r"(?<=\d)\.(?=\s+\+\s+\d)")  # "= 1 966 233 600.    + 998 400"
@@ -274,6 +275,8 @@ def readable(line: str) -> str:
 
 
 def _without_latex(line: str) -> str:
+    if "|" in line and not line.lstrip().startswith("|"):
+        line = _COUNTED.sub(r"\1", line)
     line = _ANNOTATION.sub(" ", _TIE.sub(",", _DECIMAL.sub(".", _POINT.sub(".", _DOUBLED.sub(r"\\", line)))))
     line = _INDENT.sub("", line, count=1)
     for _ in range(MOST_ROUNDS):

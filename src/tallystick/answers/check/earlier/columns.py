@@ -109,7 +109,7 @@ class Columns:
         sure = sure or ends_alike(claim.stated, self.so_far.sum(found).exact)
         return found[::-1] if even and len(found) >= LEAST_ADDENDS and sure and not missed else []
 
-    def items(self, statement: Statement, *, least_computed: int = 2, complete: bool = True) -> list[int]:
+    def items(self, statement: Statement, *, least_computed: int = 2) -> list[int]:
         """Return the items of the list above a total, or [] if these may not be all.
 
         The numbers of one layer are no items, and no item stands under another one.
@@ -117,7 +117,6 @@ class Columns:
         Args:
             statement: the statement of the total.
             least_computed: how many of the items must have a formula.
-            complete: whether no line of the list may have a number that is no item.
         """
         if _MORE.search(statement.plain):
             return []
@@ -141,8 +140,7 @@ class Columns:
             line for number, line in enumerate(lines[first - 1 : statement.line - 1], first) if number not in read
         )
         computed = sum(self.so_far.at(place).expression is not None for place in found)
-        sure = len(found) >= LEAST_ADDENDS and computed >= least_computed
-        sure = sure and not (complete and any(map(HUNDREDS.search, unread)))
+        sure = len(found) >= LEAST_ADDENDS and computed >= least_computed and not any(map(HUNDREDS.search, unread))
         taken = any(TAKEN.search(line) or TAKEN_TIMES.search(line) for line in lines[first - 1 : statement.line])
         return found if sure and not taken and not self._are_nested(found) else []
 

@@ -71,8 +71,7 @@ class Lists:
             run, counts
         ):
             return Sum(tuple(run), self.so_far.sum(run), fits=False)
-        items = self.columns.items(statement, least_computed=2 if counts else 0, complete=False)
-        items = items or self.columns.of(statement, claim)
+        items = self.columns.items(statement, least_computed=2 if counts else 0) or self.columns.of(statement, claim)
         large = [place for place in items if self.so_far.at(place).stated > LITTLE * claim.stated]
         lines = [self.derivation.statements[place] for place in items]
         sums = self.so_far.sum(items)
