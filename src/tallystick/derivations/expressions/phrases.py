@@ -189,7 +189,14 @@ def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
 
 
 def _has_operator_before(pieces: Sequence[Token], close: int) -> bool:
-    """Return whether an operator precedes a remark without a number, given its closing parenthesis."""
+    """Return whether an operator precedes a remark without a number.
+
+    Example: "directly counted - (head) (38,597,376) = 124,412,160".
+
+    Args:
+        pieces: the tokens.
+        close: place of the parenthesis that ends the remark.
+    """
     place, depth = close, 1
     while place and depth:
         place -= 1
@@ -210,11 +217,10 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     several = (
         before is not None and before.text == "of" and any(one.number for one in pieces[max(0, start - 3) : start])
     )
+    several = several or (before is not None and before.kind == "close" and _has_operator_before(pieces, start - 1))
     added = (word in piece.text for piece in pieces[max(0, start - 2) : start] for word in ADDED)
     if several or (start > 1 and pieces[start - 1].text.lower() in EACH) or any(added):
         return True  # "10 copies of 14GB = 140GB"; "10 GB, and with weights of 17.5 GB = 27.5 GB"
-    if before is not None and before.kind == "close" and _has_operator_before(pieces, start - 1):
-        return True  # "directly counted - (head) (38,597,376) = 124,412,160"
     words = start
     while words and pieces[words - 1].kind == "word" and start - words < MOST_WORDS_BETWEEN:
         words -= 1
