@@ -91,3 +91,18 @@ def test_words_that_change_a_number_are_not_judged(text):
 def test_a_number_copied_with_a_digit_wrong(text, should_be):
     answer = tallystick.check(f"Token embedding: 50257 × 768 = 38,597,376\n\n{text}\n")
     assert [one.should_be for one in answer.equations if not one.correct] == ([] if should_be is None else [should_be])
+
+
+@pytest.mark.parametrize(
+    ("line", "should_be"),
+    [
+        ("Final norm: 1,526", 1_536),
+        ("Norms per layer: 3,062", 3_072),
+        ("Final norm: 768", None),  # of the scales alone
+        ("Norm of the embedding: 1,600", None),  # no digit of one that the model has
+        ("Width of the norm: 758", None),
+    ],
+)
+def test_a_digit_wrong_in_a_norm(line, should_be):
+    equations = tallystick.check(f"Embedding: 50257 × 768 = 38,597,376\n{line}\n", against="gpt2").equations
+    assert [one.should_be for one in equations if not one.correct] == ([] if should_be is None else [should_be])

@@ -132,13 +132,20 @@ class ModelTotals:
         for found, sums in self.so_far.last():
             less = loose.high < sums.low and not rounds  # than its own addends
             meant = far or less or is_mistyped(claim, sums, judged=True, least=LITTLE)
-            if len(found) > 1 and meant and abs(sums.exact - named.parameters) <= LITTLE * named.parameters:
+            near = abs(sums.exact - named.parameters) <= LITTLE * named.parameters
+            if len(found) > 1 and meant and near and not self._has_row_above(found[-1]):
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) for line in lines) or self.allowances.leaves_out(found, claim)
                 return None if taken else Sum(tuple(found[::-1]), sums, fits=False)
             if sums.low > (1 + LITTLE) * named.parameters:
                 break
         return None
+
+    def _has_row_above(self, place: int) -> bool:
+        """Return whether a row of a table follows another one that no sum has yet."""
+        lines = self.derivation.statements
+        above = place and place - 1 in self.so_far.free() and lines[place - 1].last == lines[place].line - 1
+        return bool(above) and "|" in lines[place].plain and "|" in lines[place - 1].plain
 
     def _is_another(self, claim: Claim, total: Quantity) -> bool:
         """Return whether a rounded number is another quantity of the model: "617M" of the head."""

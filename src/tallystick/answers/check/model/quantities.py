@@ -25,6 +25,7 @@ from tallystick.core.tensor_names import template_of
 from tallystick.derivations.arithmetic import Value, exactly
 from tallystick.derivations.slips import is_one_slip
 
+LEAST_NORM = 3  # the same of a norm, which few small numbers are
 LEAST_NAMED = 5  # the same of one whose label names nothing else
 LEAST_EXACT = 7  # digits of a lone number that is the model's but for one
 LEAST_CERTAIN = 8  # the same whatever its words
@@ -139,9 +140,9 @@ class Quantities:
             certain: whether `LEAST_CERTAIN` digits will do, whatever the labels say.
         """
         written = str(number)
-        if len(written) < LEAST_NAMED:
-            return None
         tags = self._asked(next((tags for label in labels if (tags := tags_of(label))), frozenset()))
+        if len(written) < (LEAST_NORM if "norm" in tags else LEAST_NAMED):
+            return None
         about, layers = tags - KINDS, "block" in tags and tags <= KINDS
         first, last = (bisect_left(self._numbers, 10**digits) for digits in (len(written) - 1, len(written)))
         alike = [size for size in self._numbers[first:last] if is_one_slip(written, str(size))]  # of as many digits
