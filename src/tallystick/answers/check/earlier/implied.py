@@ -121,16 +121,17 @@ class Implied:
         above = above or ([] if claim.kind else self._meant(statement, judged=judged))
         sums = self.so_far.sum(above)
         rounds, known = self.model.rounds(claim), self.model.states(claim)
-        listed = known and self.model.are_others(above, statement, claim)
+        if known and not fits and self.model.are_others(above, statement, claim):
+            return Sum(tuple(above), sums, fits=False)
         near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
-        if not listed and ("one" in tags_of(statement.label) or self._has_more(above)):
+        if "one" in tags_of(statement.label) or self._has_more(above):
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
         wrong = (
             near
-            and (listed or not known)
+            and not known
             and not statement.column  # a row may be left out of each column
-            and (listed or self.allowances.are_listed(above))
-            and (listed or not any(one.is_vague for one in (claim, *map(self.so_far.at, above))))
+            and self.allowances.are_listed(above)
+            and not any(one.is_vague for one in (claim, *map(self.so_far.at, above)))
             and not self.allowances.leaves_out(above, claim)
             and not self.allowances.goes_on_right(above, claim)
             and not (judged and not tags_of(statement.label) and self.allowances.lacks_a_norm(above, claim))

@@ -10,6 +10,7 @@ from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim, is_total
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
+from tallystick.answers.check.earlier.lists import NEAR
 from tallystick.answers.check.earlier.repeated import Repeated
 from tallystick.answers.check.labels import KINDS, OF_ATTENTION, OF_EXPERTS, OF_MLP, nearest_tags, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
@@ -53,18 +54,22 @@ class ModelTotals:
         return near or (not vague and number.low <= total <= number.high)
 
     def are_others(self, places: Sequence[int], statement: Statement, claim: Claim) -> bool:
-        """Return whether lines list the whole model, yet do not add up to their total.
+        """Return whether lines list the whole model, yet do not add up to the total that states it.
 
         Example: "12 blocks: 84,934,656" without biases, and the total with them.
         """
-        if not self.states(claim) or not self._are_together(places, statement):
+        if statement.column or not self._are_together(places, statement):
+            return False
+        sums = self.so_far.sum(places)
+        right = self.allowances.leaves_out(places, claim) or self.allowances.goes_on_right(places, claim)
+        if right or not claim.stated / NEAR <= sums.exact <= claim.stated * NEAR:
             return False
         stated = filter(None, (self.so_far.at(place).stated for place in places))
         if self.quantities is None or (not claim.is_rounded and not all(map(self.quantities.of, stated))):
             return False
         tags = [self._tags(place) for place in places]
         layers = any("block" in one and one <= KINDS - {"one"} for one in tags)
-        return layers and self._misses(self.so_far.sum(places), frozenset().union(*tags), claim)
+        return layers and self._misses(sums, frozenset().union(*tags), claim)
 
     def others(self, statement: Statement, claim: Claim) -> Sum | None:
         """Return the lines of such a list with those of one layer several times, or None.
