@@ -202,3 +202,20 @@ WRONG = [
 def test_a_slip_next_to_units_is_found(text, right):
     answer = tallystick.check(f"Sizes: 2 × 768 = 1,536\n{text}\n")
     assert [equation.should_be for equation in answer.equations if not equation.correct] == [right]
+
+
+@pytest.mark.parametrize(
+    ("written", "should_be"),
+    [
+        ("16 × 2 × 2048 × 2048 / 1e9 ≈ 0.13B", None),
+        ("16 × 2 × 2048 × 2048 / 1e9 ≈ 0.22B", 134_217_728),
+        ("16 × 2 × 2048 × 2048 / 10^6 = 134M", None),
+        ("16 × 2 × 2048 × 2048 / 10^6 = 154M", 134_217_728),
+        ("16 × 2 × 2048 × 2048 / 1e6 = 134.2", None),
+        ("16 × 2 × 2048 × 2048 / 1e6 = 143.2", 134.217_728),
+    ],
+)
+def test_a_divisor_may_be_what_the_letter_means(written, should_be):
+    answer = tallystick.check(f"Shared expert: {written}\n")
+    assert [one.should_be for one in answer.equations if not one.correct] == ([] if should_be is None else [should_be])
+    assert len(answer.equations) == 1

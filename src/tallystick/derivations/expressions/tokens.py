@@ -261,7 +261,8 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
     else:
         number = Number(Fraction(digits), Fraction(1, 10 ** len(digits.partition(".")[2])))
     if match["power"]:
-        number = times(number, Fraction(10) ** power)
+        divides = digits == "1" and line[: match.start()].rstrip().endswith("/")  # "/ 1e9" converts a unit
+        number = Number(Fraction(10) ** power) if divides else times(number, Fraction(10) ** power)
     elif number.value <= MOST_STATES and _PER_PARAMETER.match(line, end):
         pass  # bytes, as the word behind it says
     elif (suffix := _SUFFIX.match(line, end)) and _are_bytes(suffix, number, line[: match.start()], line[end:]):

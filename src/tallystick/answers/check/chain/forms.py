@@ -64,6 +64,13 @@ def below(side: Expression) -> Expression:
     return Operation(("/",), tuple(parts))
 
 
+def divided(side: Expression) -> tuple[Expression, Expression] | None:
+    """Return what a product with one divisor, its last part, divides, and the divisor."""
+    if not (isinstance(side, Operation) and side.symbols[-1] == "/" and set(side.symbols[:-1]) <= {"*"}):
+        return None
+    return product(side.parts[:-1]), side.parts[-1]
+
+
 def product(parts: tuple[Expression, ...]) -> Expression:
     """Return the product of some parts, or the only one."""
     return Operation(("*",) * (len(parts) - 1), parts) if len(parts) > 1 else parts[0]

@@ -13,6 +13,7 @@ from tallystick.answers.check.chain.formats import NEAR_BYTES, stored_in_bytes
 from tallystick.answers.check.chain.forms import (
     are_results,
     below,
+    divided,
     in_unit,
     is_sum_of_decimals,
     may_lack,
@@ -60,6 +61,7 @@ SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in bi
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
 _UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
+NEAR_LETTER = 12  # a number further from its product has another letter
 NEAR_FRACTION = 10  # a larger numerator may be the result that a quotient goes on from
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
 
@@ -115,7 +117,21 @@ class Readings:
         typed = (one for one in others if self._is_typed(one))
         named = len(stored) == 1  # the line names its format: "(fp16)"
         kept = (one for one in stored if named or self._nearly(one, within=NEAR_BYTES))
-        return found or next(near, None) or next(summed, None) or next(typed, None) or next(kept, bare)
+        found = found or next(near, None) or next(summed, None) or next(typed, None) or next(kept, None)
+        return found or self._in_letter(bare)
+
+    def _in_letter(self, sides: Sides) -> Sides:
+        """Return a chain without the divisor that the letter of its result means.
+
+        Example: "16 × 2 × 2048 × 2048 / 1e9 ≈ 0.22B" has its billion twice.
+        """
+        *before, left, right = sides
+        parts, number = divided(left.expression), right.expression
+        if parts is None or not (isinstance(number, Number) and number.rounded):
+            return sides
+        value, scale = (self.value(part, asides=False).exact for part in parts)
+        near = scale in SCALED and value / NEAR_LETTER < number.value < value * NEAR_LETTER
+        return [*before, _with(left, parts[0]), right] if near else sides
 
     def _ways(self, statement: Statement, sides: Sides, before: Claim | None) -> Iterator[Sides]:
         """Yield other ways to read a chain: without a unit or a name, or with a bias."""
