@@ -322,3 +322,13 @@ def test_a_product_goes_on_from_what_a_rounded_sum_rounds(layers, wrong):
         f"One layer: 67M + 135M ≈ 202M\n32 layers: 32 × 202M ≈ {layers}\n"
     )
     assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("~7.1M", []), ("~7.6M", [7_090_000])])
+def test_the_number_of_one_layer_adds_no_embedding(total, wrong):
+    """0.4M + 7.09M would be about 7.5M."""
+    text = (
+        "Position embedding: 512 × 768 = 0.4M\n\nPer block:\n  - QKV: 768 × 2,304 = 1.77M\n  - Projection: 768 × 768 = 0.59M\n"
+        f"  - FFN up: 768 × 3,072 = 2.36M\n  - FFN down: 3,072 × 768 = 2.36M\n  - Norms: ~0.01M\n  Total per block:   {total}\n"
+    )
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong

@@ -18,7 +18,7 @@ from tallystick.answers.check.earlier.columns import TAKEN_TIMES, Columns, item_
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, Lists, is_bytes
 from tallystick.answers.check.earlier.model_totals import ModelTotals
 from tallystick.answers.check.earlier.repeated import Repeated
-from tallystick.answers.check.labels import KINDS, names_part, tags_of
+from tallystick.answers.check.labels import EMBEDDINGS, KINDS, names_part, tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import Number, alone
 from tallystick.derivations.slips import is_one_slip, is_typed_for
@@ -110,7 +110,8 @@ class Implied:
     def _sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
         above = self.so_far.summed(claim.written)
         units = {self.derivation.statements[place].sides[-1].unit for place in above} if is_bytes(statement) else ()
-        if (len(above) == 2 and claim.stated < LEAST_TOTAL and not judged) or "parameters" in units:
+        small = len(above) == 2 and claim.stated < LEAST_TOTAL and not judged
+        if small or "parameters" in units or self._adds_embedding(above, statement):
             above = []
         sums_up = judged or names_sum(statement.label)
         if sums_up and not above and is_whole(claim.side):
@@ -160,6 +161,11 @@ class Implied:
             found = found or (self.lists.off(statement, claim) if judged and not known else None)
             return found or self.lists.more(statement, claim) or (None if known else self.lists.block(statement, claim))
         return Sum(tuple(above), sums, fits)
+
+    def _adds_embedding(self, places: Sequence[int], statement: Statement) -> bool:
+        """Return whether the number of one layer would add an embedding above its list."""
+        labels = [self.derivation.statements[place].label for place in places]
+        return any(tags_of(label) & EMBEDDINGS for label in labels) and "one" in tags_of(statement.label)
 
     def part_of(self, statement: Statement, claim: Claim) -> Fraction | None:
         """Return the number that a sum with words goes on from, if the sum is smaller, else None.
