@@ -125,8 +125,10 @@ class Implied:
         if known and not fits and self.model.are_others(above, statement, claim):
             return Sum(tuple(above), sums, fits=False)
         near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
-        if "one" in tags_of(statement.label) or self._has_more(above):
+        one = "one" in tags_of(statement.label)
+        if one or self._has_more(above):
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
+            near = near or (one and judged and is_mistyped(claim, sums, judged=True))
         wrong = (
             near
             and not known

@@ -14,7 +14,7 @@ from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import Columns
 from tallystick.answers.check.earlier.multiples import has_multiples
-from tallystick.answers.check.labels import PARTIAL, TIED, tags_of
+from tallystick.answers.check.labels import EMBEDDINGS, PARTIAL, TIED, tags_of
 from tallystick.derivations.arithmetic import Number, Value
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import TOTAL, Derivation, Statement, names_sum
@@ -24,7 +24,7 @@ LEAST_TOTAL = 10_000  # a smaller number may be the sum of two sizes by chance: 
 MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
 MOST_MORE = Fraction(5, 4)  # of a block: what its lines may leave out
 NEAR = 2  # a total off by more than this factor is not meant as that sum
-EMBEDDINGS = frozenset({"token", "position"})
+MOST_ABOVE = 12  # statements from a total up to a row of one layer
 SHORT = 2  # digits of a total that is a block's with one mistyped
 _RATE = re.compile(r"\b(?:per|each|or|instead|vs|without|before)\b|/ ?(?:[a-z]{3}|s\b)|→", re.IGNORECASE)
 _REJECTED = re.compile(r"\btoo (?:much|many|large|big)\b", re.IGNORECASE)  # "14.5M... too much": another is tried
@@ -63,7 +63,7 @@ class Lists:
 
         It may be more: there is overhead that a list leaves out. Bytes may be added in GB and GiB.
         """
-        if claim.stated < LEAST_TOTAL or not TOTAL.search(statement.label):
+        if claim.stated < LEAST_TOTAL or not TOTAL.search(statement.label) or self._is_of_rows(statement):
             return None
         counts = not is_bytes(statement)
         run = self.columns.products(statement, exact=True) if counts and not tags_of(statement.label) else ()
@@ -81,6 +81,12 @@ class Lists:
         tied = any(TIED.search(line.plain) for line in (*lines, statement))
         fewer = self.allowances.leaves_out(items, claim, twice=counts) or (tied and self._leaves_one(items, claim))
         return Sum(tuple(items), sums, fits=False) if less and not apart and not fewer else None
+
+    def _is_of_rows(self, statement: Statement) -> bool:
+        """Return whether a total of one layer stands below rows of one layer, which no list has."""
+        lines = self.derivation.statements
+        before = lines[max(0, self.so_far.place - MOST_ABOVE) : self.so_far.place]
+        return "one" in tags_of(statement.label) and any("one" in tags_of(line.label) for line in before)
 
     def _leaves_one(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is about the sum without one line: a tied table."""
