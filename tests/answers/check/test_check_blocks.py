@@ -105,3 +105,13 @@ def test_an_exact_total_leaves_out_no_norm_of_its_list(total, wrong):
     """147,456 + 384 + 294,912 + 384 = 443,136."""
     answer = tallystick.check(NORMS.format(total=total))
     assert [one.should_be for one in answer.equations if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(("layers", "wrong"), [("503,464,344", []), ("503,425,041", [503_464_344])])
+def test_all_layers_have_the_subtotal_of_one_as_often_as_there_are_layers(layers, wrong):
+    text = (
+        "QKV projection            1,024 x 3,072       3,145,728\nOutput projection         1,024 x 1,024       1,048,576\n"
+        "Experts (4 matrices)      8 x (1,024 x 2,048)      16,777,216\nNorms, router and scalars                 6,161\n"
+        f"Subtotal per Layer                           20,977,681\nTotal for 24 Layers                         {layers}\n"
+    )
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong

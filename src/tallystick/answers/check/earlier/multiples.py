@@ -10,12 +10,12 @@ from math import prod
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.claims import Claim, is_total
+from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.labels import layers_of, tags_of
 from tallystick.derivations.arithmetic import Number, Value, exactly
 from tallystick.derivations.slips import is_typed_for
-from tallystick.derivations.statements import Derivation, Statement
+from tallystick.derivations.statements import Derivation, Statement, names_sum
 
 # "× 12 layers", "all attention × 32 = 1,342,177,280", "x 96 heads * 96 layers = …"
 _TIMES_LABEL = re.compile(
@@ -57,7 +57,7 @@ class Multiples:
         if (place := next(fit, None)) is None and (place := next(far, None)) is None:
             return None
         one = self.so_far.at(place)
-        whole = is_total(self.derivation.statements[place]) or times_before(statement)
+        whole = names_sum(self.derivation.statements[place].label) or times_before(statement)
         if one.stated * times != claim.stated and not (
             whole or claim.is_rounded or self._types(place, times, claim) or self._types_layers(place, times, claim)
         ):
