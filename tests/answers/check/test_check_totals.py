@@ -331,3 +331,19 @@ def test_a_total_above_its_list_is_the_sum_of_the_items():
 def test_the_smaller_of_two_sums_without_a_name_is_no_total():
     text = "group 2: 20 × 8,650,752 + 5,767,168 = 178,782,208\ngroup 3: 2,883,584 + 20 × 8,650,752 = 175,898,624\n"
     assert tallystick.check(text).total_claimed is None
+
+
+@pytest.mark.parametrize(
+    ("before", "against", "total"),
+    [
+        ("", "llama-3-8b", 6_979_321_856),
+        ("Embedding: 128256 × 4096 = 525,336,576\n", "llama-3-8b", None),
+    ],
+)
+def test_the_number_of_all_layers_is_the_total_of_a_text_that_counts_nothing_else(before, against, total):
+    text = (
+        f"{before}attention = 4096 × 128 × (32 + 8 + 8 + 32) = 41,943,040\nmlp = 3 × 4096 × 14336 = 176,160,768\n"
+        "params per layer = 218,103,808\nper device, 32 layers: 218,103,808 × 32 = 6,979,321,856\n"
+        "in FP16: 6,979,321,856 × 2 = 13.96 GB\n"
+    )
+    assert tallystick.check(text, against=against).total_claimed == total

@@ -136,7 +136,7 @@ def _stated_whole(judge: Judge) -> Whole:
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     found = {place: claim for place, claim in found.items() if not is_bare(judge, statements[place], claim)} or found
     if not found:
-        ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, in_prose))
+        ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, in_prose, _layers_alone))
         return Whole(next((place for place in ways if place is not None), None))
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
@@ -276,6 +276,20 @@ def _difference(judge: Judge) -> int | None:
         if isinstance(taken, Operation) and taken.symbols == ("-",) and taken.parts[0] == whole:
             return place
     return None
+
+
+def _layers_alone(judge: Judge) -> int | None:
+    """Return the number of all layers, if a text counts nothing else of its model, or None."""
+    largest = _largest(judge)
+    stated = enumerate(zip(judge.derivation.statements, judge.claims, strict=True))
+    found = [
+        place
+        for place, (line, claim) in stated
+        if claim is not None and not measures(line) and claim.meant >= largest
+        if claim.match is not None and claim.match.is_layers and not claim.match.one_layer
+        if claim.expression is not None and not counts_embeddings(judge, claim)
+    ]
+    return found[-1] if found else None
 
 
 def _last_sum(judge: Judge) -> int | None:
