@@ -319,3 +319,18 @@ def test_a_label_that_names_another_size_says_so():
 def test_a_norm_is_named_by_its_words(line, what):
     (equation,) = tallystick.check(line, against="gpt2").equations
     assert equation.matches == what
+
+
+@pytest.mark.parametrize(
+    ("heading", "name"),
+    [("1.3 Segment matrix", "segment embedding"), ("1.4 Norm of the embeddings", "norm of the embeddings")],
+)
+def test_an_item_with_the_number_of_a_section_names_what_stands_under_it(heading, name):
+    text = f"1. Embedding layer\n    1.1 Tokens\n        Count: 30522 * 768 = 23440896\n    {heading}\n        Count: 2 * 768 = 1536\n"
+    assert tallystick.check(text, against="bert-base-uncased").equations[-1].matches == name
+
+
+def test_a_pooler_is_no_other_matrix_of_its_size():
+    """The model of this config has no pooler, and a matrix of that size in its head."""
+    text = "Pooler: 768 × 768 = 589,824\n"
+    assert [one.matches for one in tallystick.check(text, against="bert-base-uncased").equations] == [None]

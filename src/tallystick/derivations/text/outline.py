@@ -11,7 +11,7 @@ MOST_DEEP = 20  # items, one in another
 MOST_ITEM_WORDS = 12  # of an item; a longer one is a sentence
 
 _ITEM = re.compile(
-    r"[\s#/;│]*(?:[-*+•]|[├└\u2570]\u2500*|\d{1,2}[.)])\s+(?P<words>[^:=≈\uff1a|]*[^\W\d][^:=≈\uff1a|]*)"
+    r"[\s#/;│]*(?:[-*+•]|[├└\u2570]\u2500*|\d{1,2}(?:[.)]|(?:\.\d{1,2}){1,3}\.?))\s+(?P<words>[^:=≈\uff1a|]*[^\W\d][^:=≈\uff1a|]*)"
 )
 _TITLE = re.compile(r"(?P<words>[^\W\d][^:=≈\uff1a|.]*)")  # "attention / layer" above indented lines
 

@@ -49,6 +49,8 @@ def may_be(quantity: Quantity, about: frozenset[str]) -> bool:
     if asked and held and not asked & held:
         return False  # "attention K: 22 × 2048²" is not the output
     asked, held = about - KINDS, quantity.component
+    if asked == {"pooler"}:
+        return held == asked  # no layer with a name of its own, such as the dense one of a head
     return not (asked and held) or bool(asked & held)
 
 
