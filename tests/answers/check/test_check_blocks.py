@@ -115,3 +115,13 @@ def test_all_layers_have_the_subtotal_of_one_as_often_as_there_are_layers(layers
         f"Subtotal per Layer                           20,977,681\nTotal for 24 Layers                         {layers}\n"
     )
     assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(("layers", "wrong"), [("85.2M", []), ("85.0M", []), ("84.9M", []), ("85.3M", [85_200_000])])
+def test_layers_go_on_from_one_that_is_rounded_or_from_what_it_rounds(layers, wrong):
+    """12 × 7.1M = 85.2M, and 12 × 7,079,424 = 84.95M."""
+    text = (
+        "Per block:\n  QKV: 3×768×768 = 1,769,472\n  Proj: 768×768 = 589,824\n  Norms: 2×768 = 1,536\n"
+        f"  FFN: 2×(768×3072) = 4,718,592\n  Total: ~7.1M per block\n\n12 blocks: {layers}\n"
+    )
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong

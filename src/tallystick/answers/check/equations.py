@@ -285,8 +285,20 @@ class Judge(Verdicts):
         claim.true = one.true * times
         claim.right = self.readings.agree(Side(product), Side(claim.side, claim.rounded), asides=False)
         claim.right = claim.right or (one.is_vague and one.written.times(exactly(times)).meets(claim.written))
+        claim.right = claim.right and self._goes_on(one, times, claim)
         claim.match = self.matches.of(claim, statement)
         self._equation(statement, claim, product, claim.side, claim.right, last=True)
+
+    def _goes_on(self, one: Claim, times: int, claim: Claim) -> bool:
+        """Return whether a rounded number goes on from a rounded one, or from what that rounds.
+
+        Example: "12 blocks: 85.3M" of 7.1M goes on neither from that nor from 7,079,424.
+        """
+        number = claim.side
+        if not (isinstance(number, Number) and number.rounded and one.is_vague and one.true != one.stated):
+            return True
+        low, high = sorted((one.true * times, one.stated * times))
+        return low - number.unit < claim.stated < high + number.unit
 
     def _is_said(self, statement: Statement, claim: Claim) -> bool:
         """Return whether an equation of the line has its number, or the line has no columns."""
