@@ -280,16 +280,15 @@ def _difference(judge: Judge) -> int | None:
 
 def _layers_alone(judge: Judge) -> int | None:
     """Return the number of all layers, if a text counts nothing else of its model, or None."""
-    largest = _largest(judge)
-    stated = enumerate(zip(judge.derivation.statements, judge.claims, strict=True))
     found = [
-        place
-        for place, (line, claim) in stated
-        if claim is not None and not measures(line) and claim.meant >= largest
-        if claim.match is not None and claim.match.is_layers and not claim.match.one_layer
-        if claim.expression is not None and not counts_embeddings(judge, claim)
+        (place, claim)
+        for place, claim in enumerate(judge.claims)
+        if claim is not None and claim.match is not None and claim.match.is_layers and not claim.match.one_layer
+        if claim.expression is not None and not measures(judge.derivation.statements[place])
     ]
-    return found[-1] if found else None
+    largest = _largest(judge) if found else 0
+    ways = (place for place, one in reversed(found) if one.meant >= largest and not counts_embeddings(judge, one))
+    return next(ways, None)
 
 
 def _last_sum(judge: Judge) -> int | None:
