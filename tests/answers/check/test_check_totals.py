@@ -24,7 +24,7 @@ TOTALS = {
     "parameters, and their bytes behind them": (
         "wte: 50257 × 768 = 38,597,376 floats\nTotal: 124,439,808 floats = ~498 MB\n", "gpt2", 2, 124_439_808,
     ),
-    "so many layers of a total": (
+    "all layers, below the total of one": (
         "Per layer:\n- Attention: 4 × 256 × 256 = 262,144\n- MLP: 2 × 256 × 1024 = 524,288\n"
         "Total per layer: 786,432\n\n8 layers: ~6.3M parameters\n",
         None, 6, 6_300_000,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import combinations
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
@@ -86,13 +86,11 @@ class ModelTotals:
             found = one
         if found is None or not self._are_together(found.places, statement):
             return None
-        tags = [self._tags(place) for place in found.places]
-        layer = [one for one, times in zip(tags, found.times, strict=True) if times > 1]
-        rest = frozenset().union(*(one for one, times in zip(tags, found.times, strict=True) if times == 1))
-        named = frozenset().union(*tags)
-        parts = frozenset().union(*layer)
-        whole = parts & OF_ATTENTION and parts & (OF_MLP | OF_EXPERTS) and not rest & _OF_LAYERS
-        return found if whole and self._misses(found.sums, named, claim) else None
+        layer, rest = set[str](), set[str]()
+        for place, times in zip(found.places, found.times, strict=True):
+            (layer if times > 1 else rest).update(self._tags(place))
+        whole = layer & OF_ATTENTION and layer & (OF_MLP | OF_EXPERTS) and not rest & _OF_LAYERS
+        return found if whole and self._misses(found.sums, layer | rest, claim) else None
 
     def _tags(self, place: int) -> frozenset[str]:
         line = self.derivation.statements[place]
@@ -104,7 +102,7 @@ class ModelTotals:
         apart = any(line.section != statement.section or TAKEN.search(line.plain) for line in lines)
         return not apart and self.allowances.are_listed(places, items=True)
 
-    def _misses(self, sums: Value, named: frozenset[str], claim: Claim) -> bool:
+    def _misses(self, sums: Value, named: Set[str], claim: Claim) -> bool:
         """Return whether a sum misses the model's total, and not by parts without a name.
 
         A list may leave out a part outside the layers, such as the final norm. Next to a rounded
