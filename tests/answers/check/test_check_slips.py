@@ -332,3 +332,10 @@ def test_the_number_of_one_layer_adds_no_embedding(total, wrong):
         f"  - FFN up: 768 × 3,072 = 2.36M\n  - FFN down: 3,072 × 768 = 2.36M\n  - Norms: ~0.01M\n  Total per block:   {total}\n"
     )
     assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("1,797,996,800", 0), ("1,637,174,400", 1)])
+def test_a_sum_that_forgets_its_first_number(total, wrong):
+    numbers = "160,822,400 + 160,822,400 + 1,638,400 + 1,474,713,600"
+    text = f"total = tokens + head + positions + layers\n= {numbers}\n= {total}\n"
+    assert [should_be for _, should_be in slips(text)] == [1_797_996_800] * wrong

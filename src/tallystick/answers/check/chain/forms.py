@@ -17,10 +17,14 @@ def with_bias(matrix: Expression) -> Iterator[Expression]:
 
 
 def without_first(left: Expression) -> Expression | None:
-    """Return a sum without a number that it goes on from, or None."""
-    if not (is_sum(left) and len(left.parts) > 2):
+    """Return a sum without a number that it goes on from, or None.
+
+    Example: "≈ 23.4M + 512 × 768 + 2 × 768 ≈ 0.4M". The last number of "a + b + c = d" sums all.
+    """
+    if not (is_sum(left) and len(left.parts) > 2 and isinstance(left.parts[0], Number)):
         return None
-    return left._replace(symbols=left.symbols[1:], parts=left.parts[1:]) if isinstance(left.parts[0], Number) else None
+    rest = left._replace(symbols=left.symbols[1:], parts=left.parts[1:])
+    return rest if any(isinstance(part, Operation) for part in rest.parts) else None
 
 
 def without_note(side: Expression) -> Expression:
