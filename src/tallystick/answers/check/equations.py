@@ -196,7 +196,11 @@ class Judge(Verdicts):
 
         Return whether these lines give exactly this number.
         """
-        if len(pairs) == 1 and not pairs[0][2] and (restated := self.implied.restated(*pairs[0][:2])) is not None:
+        if (
+            len(pairs) == 1
+            and not pairs[0][2]
+            and (restated := self.implied.mistyped.restated(*pairs[0][:2])) is not None
+        ):
             first = pairs.pop()[0].expression
             claim.side, claim.stated = first, self.readings.value(first, asides).exact
             self._sum_of(statement, claim, restated)
@@ -259,7 +263,7 @@ class Judge(Verdicts):
         if found is not None:
             self._sum_of(statement, claim, found)
             return
-        if (slip := self.implied.mistyped_addend(claim) if judged else None) is not None:
+        if (slip := self.implied.mistyped.addend(claim) if judged else None) is not None:
             wrong, line = self.so_far.at(slip.place), self.derivation.statements[slip.place]
             wrong.true = slip.meant
             wrong.match = self.matches.of(wrong, line)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from tallystick.answers.check.chain.sides import numbers_in
-from tallystick.answers.check.claims import Claim, measures
+from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.labels import tags_of
 from tallystick.core.budget import current
@@ -136,3 +136,8 @@ class Allowances:
         rows = range(min(places, default=self.so_far.place), self.so_far.place)
         lines = self.derivation.statements
         return any("|" in lines[row].plain and row not in places and measures(lines[row]) for row in rows)
+
+    def rounds_total(self, claim: Claim, places: Sequence[int]) -> bool:
+        """Return whether a number only rounds a total above it: "30M" of 30.02M."""
+        totals = (place for place in places if is_total(self.derivation.statements[place]))
+        return any(claim.written.low <= self.so_far.at(place).written.exact <= claim.written.high for place in totals)
