@@ -105,7 +105,8 @@ class Implied:
             found, wrong = self._by_layout(statement, claim, found, wrong)
             if found.fits and spread <= LITTLE * claim.stated:
                 self.columns.prove(statement, found.places)
-            if not found.fits and spread <= MOST_SPREAD * claim.stated:
+            one = "one" in tags_of(statement.label)  # the number of one layer takes no line several times
+            if not (found.fits or one) and spread <= MOST_SPREAD * claim.stated:
                 several = self.repeated.of(claim) or self.model.others(statement, claim)
                 if several is not None:
                     return several

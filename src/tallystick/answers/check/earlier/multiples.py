@@ -88,7 +88,7 @@ class Multiples:
     def _is_layers(self, place: int, times: int, claim: Claim) -> bool:
         """Return whether a claim rounds `times` the number of a line, or does but for a digit."""
         layers = self.so_far.at(place).written.times(exactly(times))
-        return layers.meets(claim.written) or is_mistyped(claim, exactly(layers.exact), judged=True)
+        return layers.meets(claim.written) or self._types_layers(place, times, claim)
 
     def _types_layers(self, place: int, times: int, claim: Claim) -> bool:
         """Return whether a number of layers is one layer several times, but for a digit.
