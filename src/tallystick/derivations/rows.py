@@ -48,8 +48,11 @@ class Rows(Values):
             if wholes[place] is None:
                 wholes[place] = next((how for number in numbered if (how := product_of(cell, number))), None)
                 wholes[place] = wholes[place] or (self._named_sum(cell) if place else None)
-        if isinstance(wholes[0], Number) and WORD.search(cells[0]) and any(wholes[1:]):
-            wholes[0] = None  # "| 32 layers | 32 × 202,383,360 | 6,476,267,520 |" begins with a label
+        others = (
+            wholes[1:] if isinstance(wholes[0], Number) else [one for one in wholes[1:] if isinstance(one, Operation)]
+        )
+        if WORD.search(cells[0]) and any(others):
+            wholes[0] = None  # "| 6 encoder + 6 decoder layers | 6 × 7,356,416 | 44,138,496 |" begins with a label
         label = next(
             (cell for cell, side in zip(cells, wholes, strict=True) if side is None and LETTER.search(cell)), ""
         )

@@ -154,6 +154,10 @@ RIGHT = [
     "Message(content='1. 60 × 2 = 120\\n2. 120 × 1 = 120\\n\\nDone')",
     "```\n    Subtotal per layer:      ~148,848\n    × 4 layers =                ~595,400   89.4%\n```",
     "## All\n- Words: 8192 × 512 = 4,194,304\n- Head: 512 × 8192 = 4,194,304\n- 16 scalars\n- Total: 8,388,624",
+    "| 4 small + 2 large layers | 6 × 7,356,416 | 44,138,496 |",
+    "Active = 26.54M + 4 × 24.88M + 0.37M + 2 × 2,880 = 26.54 + 99.52 + 0.37 + 0.006 ≈ 126.4M",
+    "- words: 150000 × 4096 × 2 = ~1.23 GB\n- each of the layers:\n  - attention: four matrices\n  - MLP: 14336 × 4096 × 4 = ~235 MB\n  - norms: ~16 MB each\n- total per layer: ~350 MB\n"
+    "- 32 layers: ~11.2 GB\n- head: ~64 MB\n\nTotal ~12.5 GB",  # not the sum of the last four: 11.5
 ]
 
 
@@ -394,3 +398,11 @@ def test_a_number_that_is_taken_from_words_is_not_judged():
     text = r"\text{tied} = \text{counted} - \underbrace{|\text{out\_head}|}_{38{,}597{,}376} = 124{,}412{,}160 \approx 124\text{M}"
     equations = tallystick.check(f"{text}\n").equations
     assert [(one.left, one.right, one.correct) for one in equations] == [(124_412_160, 124_000_000, True)]
+
+
+def test_other_models_next_to_this_one_are_not_its_sum():
+    text = (
+        "| Size | Value |\n|---|---|\n| Parameters | 124,439,808 |\n| Hidden dim | 768 |\n| Vocabulary | 50,257 |\n\n## Others\n\n"
+        "| Feature | This | That | Other |\n|---|---|---|---|\n| Params | 124M | 150M | 170M |\n| Layers | 12 | 16 | 24 |\n"
+    )
+    assert [one for one in tallystick.check(text, against="gpt2").equations if not one.correct] == []

@@ -339,3 +339,14 @@ def test_a_sum_that_forgets_its_first_number(total, wrong):
     numbers = "160,822,400 + 160,822,400 + 1,638,400 + 1,474,713,600"
     text = f"total = tokens + head + positions + layers\n= {numbers}\n= {total}\n"
     assert [should_be for _, should_be in slips(text)] == [1_797_996_800] * wrong
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("7,080,960", None), ("6,080,960", 7_080_960)])
+def test_a_total_of_one_block_adds_its_rows_and_no_others(total, should_be):
+    text = (
+        "| Bileşen | Şekil | Parametre |\n|---|---|---|\n| Token | (50257, 768) | 38,597,376 |\n| Pozisyon | (1024, 768) | 786,432 |\n"
+        "| Blok başına attention | 4 x (768, 768) | 2,359,296 |\n| Blok başına FFN | (768, 3072) + (3072, 768) | 4,718,592 |\n"
+        "| Blok başına LayerNorm'lar | 2 x 768 x 2 | 3,072 |\n"
+        f"| Son LayerNorm | 768 x 2 | 1,536 |\n| Blok başına toplam | | {total} |\n"
+    )
+    assert slips(text, "gpt2") == ([] if should_be is None else [(9, should_be)])

@@ -90,6 +90,11 @@ def may_lack(side: Expression) -> bool:
     return side.symbols[0] in "+-" or any(number.is_decimal for number in numbers_in(side))
 
 
+def has_unit(side: Expression) -> bool:
+    """Return whether a number of a side has a unit or letter: "2 × 24.9M"."""
+    return any(number.rounded and number.unit > 1 for number in numbers_in(side))
+
+
 def is_sum_of_decimals(side: Expression) -> bool:
     """Return whether a side adds numbers that omit their unit, as decimals show: "38.6 + 106".
 

@@ -14,6 +14,7 @@ from tallystick.answers.check.chain.forms import (
     are_results,
     below,
     divided,
+    has_unit,
     in_unit,
     is_sum_of_decimals,
     may_lack,
@@ -363,8 +364,12 @@ def _in_units(sides: Sides) -> list[Sides]:
     last = sides[-1].expression
     if not (isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE):
         return []
+    lack = [may_lack(one.expression) for one in sides]
+    bare = [one and not has_unit(side.expression) for one, side in zip(lack, sides, strict=True)]
+    ways = [lack] if bare == lack else [lack, bare]  # "26.54M + 2 × 2,880 = 26.54 + 0.006" lacks it in one sum
     return [
-        [_with(one, scaled(one.expression, scale) if may_lack(one.expression) else one.expression) for one in sides]
+        [_with(side, scaled(side.expression, scale)) if one else side for side, one in zip(sides, lacking, strict=True)]
+        for lacking in ways
         for scale in SCALED
     ]
 

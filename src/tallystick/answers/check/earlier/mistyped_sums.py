@@ -16,7 +16,7 @@ from tallystick.answers.check.earlier.model_totals import ModelTotals
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import Number, alone
 from tallystick.derivations.slips import is_one_slip, is_typed_for
-from tallystick.derivations.statements import TAKEN, Derivation, Side
+from tallystick.derivations.statements import TAKEN, Derivation, Side, margin_of
 
 LEAST_ADDENDS = 3
 MOST_BEFORE = 2  # lines above the last ones
@@ -65,13 +65,17 @@ class MistypedSums:
                 taken = any(TAKEN.search(line.plain) or TAKEN_TIMES.search(line.plain) for line in lines)
                 carried = any(self.so_far.at(one).error for one in found)
                 # Three digits are a sum's by chance, once a text has many sections.
-                apart = claim.is_rounded and len({line.section for line in lines}) > 1
+                sections = {line.section for line in lines}
+                apart = claim.is_rounded and (len(sections) > 1 or not self._are_indented_alike(found))
                 again = any(
                     self.allowances.rounds_total(self.so_far.at(one), [place for place in found if place != one])
                     for one in found
                 )
                 return None if taken or carried or apart or again else Sum(tuple(found[::-1]), sums, fits=False)
         return None
+
+    def _are_indented_alike(self, places: Sequence[int]) -> bool:
+        return len({margin_of(self.derivation.lines[self.derivation.statements[one].line - 1]) for one in places}) == 1
 
     def _lacks_one(self, found: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is the sum of a few more lines, without one of them."""

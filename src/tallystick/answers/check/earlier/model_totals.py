@@ -139,7 +139,8 @@ class ModelTotals:
             if len(found) > 1 and meant and near and not self._has_row_above(found[-1]):
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) for line in lines) or self.allowances.leaves_out(found, claim)
-                return None if taken else Sum(tuple(found[::-1]), sums, fits=False)
+                total = any(self.so_far.at(place).stated == named.parameters for place in found)  # above other numbers
+                return None if taken or total else Sum(tuple(found[::-1]), sums, fits=False)
             if sums.low > (1 + LITTLE) * named.parameters:
                 break
         return None
