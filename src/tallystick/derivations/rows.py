@@ -103,7 +103,7 @@ class Rows(Values):
         self.rows.append(Row(line.first, line.text[:MOST_SHOWN], plain, tuple(numbers)))
 
     def _in_label(self, label: str, read: Sequence[Statement]) -> Expression | None:
-        """Return the product that a row's label states, or None.
+        """Return the product or sum that a row states with its label, or None.
 
         Args:
             label: the label of the row.
@@ -111,8 +111,8 @@ class Rows(Values):
         """
         if read:
             last = read[-1].sides[-1]
-            is_product = isinstance(last.expression, Operation) and last.expression.symbols[0] == "*"
-            return last.expression if last.sure and is_product else None
+            computed = isinstance(last.expression, Operation) and last.expression.symbols[0] in "*+"
+            return last.expression if last.sure and computed else None
         if several := _SUM_IN_LABEL.search(label):  # "| Positions (512 × 768) + segments (2 × 768) | 0.4M |"
             return self._whole(f"{several[1]} + {several[2]}")
         inside = _IN_LABEL.search(label)

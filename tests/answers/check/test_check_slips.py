@@ -350,3 +350,37 @@ def test_a_total_of_one_block_adds_its_rows_and_no_others(total, should_be):
         f"| Son LayerNorm | 768 x 2 | 1,536 |\n| Blok başına toplam | | {total} |\n"
     )
     assert slips(text, "gpt2") == ([] if should_be is None else [(9, should_be)])
+
+
+@pytest.mark.parametrize(("norms", "should_be"), [("224,256", None), ("233,472", 224_256)])
+def test_a_sum_behind_its_symbols_in_a_cell(norms, should_be):
+    text = f"| Part | Derivation | Parameters |\n|---|---|---|\n| Norms | `L × 2·D + D = 36 × 6144 + 3072` | {norms} | 0.006% |\n"
+    assert slips(text) == ([] if should_be is None else [(3, should_be)])
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("162M", None), ("160M", None), ("200M", 162_160_000)])
+def test_a_total_takes_a_layer_as_often_as_the_model_has_layers(total, should_be):
+    model = {"model_type": "llama", "vocab_size": 50257, "hidden_size": 768, "intermediate_size": 2048}
+    model |= {"num_hidden_layers": 12, "num_attention_heads": 12, "tie_word_embeddings": False}
+    text = (
+        "- Tokens: 50257 * 768 ≈ 38.6M\n- Attention (per layer): 4 * 768 * 768 ≈ 2.36M\n"
+        f"- MLP (per layer): 3 * 768 * 2048 ≈ 4.72M\n- Head: 768 * 50257 ≈ 38.6M\n- Total with 12 layers: ≈ {total}\n"
+    )
+    assert slips(text, model) == ([] if should_be is None else [(5, should_be)])
+
+
+@pytest.mark.parametrize(("mlp", "wrong"), [("2 × 4096 × 11008 ≈ 90M", 1), ("3 × 4096 × 11008 ≈ 135M", 0)])
+def test_a_list_that_lacks_a_matrix_of_each_layer_is_not_the_models_total(mlp, wrong):
+    text = f"| Tokens | 32000 × 4096 ≈ 131M |\n| Attention per layer | 4 × 4096² ≈ 67M |\n| MLP per layer | {mlp} |\n"
+    found = slips(f"| Part | Count |\n|---|---|\n{text}| Total (32 layers) | ≈ 7B |\n", "llama-7b")
+    assert found == [(6, 5_155_000_000)] * wrong
+
+
+@pytest.mark.parametrize(("total", "should_be"), [("10.9M", None), ("22.0M", 10_912_512)])
+def test_a_total_twice_as_large_as_all_that_it_adds(total, should_be):
+    text = (
+        "Small (vocabulary of 256):\n├── Tokens:    256 × 384 =     98,304\n├── Positions: 256 × 384 =     98,304\n"
+        "├── Layers: 6 × 12 × 384² = 10,616,832\n├── Final norm: 2 × 384 = 768\n└── Head:      384 × 256 =     98,304\n"
+        f"    Total:                 ~{total} parameters\n"
+    )
+    assert slips(text) == ([] if should_be is None else [(7, should_be)])

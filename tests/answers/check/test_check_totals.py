@@ -347,3 +347,13 @@ def test_the_number_of_all_layers_is_the_total_of_a_text_that_counts_nothing_els
         "in FP16: 6,979,321,856 × 2 = 13.96 GB\n"
     )
     assert tallystick.check(text, against=against).total_claimed == total
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("163M (untied head)", 0), ("124M", 0), ("143M", 1)])
+def test_a_total_may_count_a_tied_head(total, wrong):
+    text = (
+        "- Token embeddings: 50,257 × 768 = 38.6M\n- Position embeddings: 1,024 × 768 = 0.8M\n"
+        f"- 12 blocks: 12 × 7,087,872 = 85.1M\n- Final norm: 1,536\n\nTotal: ≈ {total}\n"
+    )
+    found = [one.line for one in tallystick.check(text, against="gpt2").equations if not one.correct]
+    assert found == [6] * wrong

@@ -106,13 +106,16 @@ class Implied:
             if found.fits and spread <= LITTLE * claim.stated:
                 self.columns.prove(statement, found.places)
             one = "one" in tags_of(statement.label)  # the number of one layer takes no line several times
-            if not (found.fits or one) and spread <= MOST_SPREAD * claim.stated:
-                several = self.repeated.of(claim) or self.model.others(statement, claim)
-                if several is not None:
+            if not (found.fits or one):
+                precise = spread <= MOST_SPREAD * claim.stated
+                several = self.repeated.of(claim) if precise else None
+                if (several := several or self.model.others(statement, claim)) is not None:
                     return several
-                wrong = wrong and not any(self.repeated.times(place) > 1 for place in found.places)
+                wrong = wrong and not (precise and any(self.repeated.times(place) > 1 for place in found.places))
         stands = exact or (sums_up and found.fits) or (wrong and not found.fits)
-        return found if stands and len(found.places) > 1 else self._otherwise(statement, claim, judged=judged)
+        return (
+            found if stands and len(found.places) > 1 else self._otherwise(statement, claim, judged=judged, known=known)
+        )
 
     def _added(self, statement: Statement, claim: Claim, sums_up: bool, *, judged: bool) -> list[int]:
         """Return the last lines that have the number as their sum, or []."""
@@ -157,13 +160,12 @@ class Implied:
         sums = self.so_far.sum(places)
         return Sum(tuple(places), sums, fits=sums.meets(claim.written))
 
-    def _otherwise(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
+    def _otherwise(self, statement: Statement, claim: Claim, *, judged: bool, known: bool) -> Sum | None:
         """Return lines that show a digit wrong in a total, or that it is too far off, or None."""
         if (found := self.model.meant(statement, claim)) is not None:
             return found
         if (found := self.mistyped.of(claim, judged=judged or names_sum(statement.label))) is not None:
             return found
-        known = self.model.states(claim)
         if judged and not known and (found := self.lists.off(statement, claim)) is not None:
             return found
         return self.lists.more(statement, claim) or (None if known else self.lists.block(statement, claim))

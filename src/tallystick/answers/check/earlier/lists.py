@@ -23,6 +23,7 @@ NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an adden
 LEAST_TOTAL = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
 MOST_UNLISTED = Fraction(1, 50)  # of a total: norms and biases that a list may leave out
 MOST_MORE = Fraction(5, 4)  # of a block: what its lines may leave out
+TWICE = Fraction(41, 20)  # the same of one that is counted twice, and rounded
 NEAR = 2  # a total off by more than this factor is not meant as that sum
 MOST_ABOVE = 12  # statements from a total up to a row of one layer
 SHORT = 2  # digits of a total that is a block's with one mistyped
@@ -119,7 +120,7 @@ class Lists:
         wrong = wrong or self._is_just_less(places, sums, claim)
         if computed:
             below = claim.stated + number.unit <= min(ways)
-            wrong = wrong or below or MOST_MORE * max(ways) < claim.stated < NEAR * max(ways)
+            wrong = wrong or below or MOST_MORE * max(ways) < claim.stated < TWICE * max(ways)
         wrong = wrong and not self.allowances.leaves_out(places, claim)
         return Sum(tuple(places), sums, fits=False) if wrong else None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
+from fractions import Fraction
 from itertools import combinations
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
@@ -18,6 +19,7 @@ from tallystick.answers.check.model.quantity import Quantity
 from tallystick.derivations.arithmetic import Number, Value, alone
 from tallystick.derivations.statements import TAKEN, Derivation, Statement
 
+MOST_ROUNDED = Fraction(3, 20)  # of a total with zeros at its end: 100M is not said of 124M
 _OF_LAYERS = OF_ATTENTION | OF_MLP | OF_EXPERTS | {"block"}
 
 
@@ -53,6 +55,11 @@ class ModelTotals:
         near = away <= unit and 2 * away <= LITTLE * total  # 110M is said of 109,482,240 too
         return near or (not vague and number.low <= total <= number.high)
 
+    def _names(self, claim: Claim) -> bool:
+        """Return whether a number is the model's total as names have it: "7B"."""
+        total, number = self.quantities.total if self.quantities else 0, claim.written
+        return claim.is_rounded and number.low <= total <= number.high
+
     def are_others(self, places: Sequence[int], statement: Statement, claim: Claim) -> bool:
         """Return whether lines list the whole model, yet do not add up to the total that states it.
 
@@ -76,14 +83,9 @@ class ModelTotals:
 
         Example: "Total: ~135M" below an embedding and the matrices of a layer.
         """
-        if not self.rounds(claim) or statement.column:
+        if not (self.rounds(claim) or self._names(claim)) or statement.column:
             return None
-        found = None
-        for one in self.repeated.last(claim):
-            first = self.derivation.statements[one.places[0]]
-            if first.heading != statement.heading and not first.items:
-                break
-            found = one
+        found = self._repeated(statement, claim)
         if found is None or not self._are_together(found.places, statement):
             return None
         layer, rest = set[str](), set[str]()
@@ -91,6 +93,16 @@ class ModelTotals:
             (layer if times > 1 else rest).update(self._tags(place))
         whole = layer & OF_ATTENTION and layer & (OF_MLP | OF_EXPERTS) and not rest & _OF_LAYERS
         return found if whole and self._misses(found.sums, layer | rest, claim) else None
+
+    def _repeated(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return all lines of a total's list, those of one layer several times, or None."""
+        found = None
+        for one in self.repeated.last(claim):
+            first = self.derivation.statements[one.places[0]]
+            if first.heading != statement.heading and not first.items:
+                break
+            found = one
+        return found
 
     def _tags(self, place: int) -> frozenset[str]:
         line = self.derivation.statements[place]
@@ -128,22 +140,32 @@ class ModelTotals:
             if self.quantities and claim.is_rounded and is_total(statement) and about <= KINDS
             else None
         )
-        loose = alone(claim.side, loose=claim.is_rounded)
-        if named is None or loose is None or self._is_another(claim, named):
+        if named is None or not isinstance(claim.side, Number) or self._is_another(claim, named):
             return None
-        far, rounds = _is_far(loose, named.parameters), self.rounds(claim)
-        for found, sums in self.so_far.last():
-            less = loose.high < sums.low and not rounds  # than its own addends
-            meant = far or less or is_mistyped(claim, sums, judged=True, least=LITTLE)
-            near = abs(sums.exact - named.parameters) <= LITTLE * named.parameters
-            if len(found) > 1 and meant and near and not self._has_row_above(found[-1]):
-                lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
-                taken = any(TAKEN.search(line.plain) for line in lines) or self.allowances.leaves_out(found, claim)
-                total = any(self.so_far.at(place).stated == named.parameters for place in found)  # above other numbers
-                return None if taken or total else Sum(tuple(found[::-1]), sums, fits=False)
-            if sums.low > (1 + LITTLE) * named.parameters:
-                break
+        loose, rounds = alone(claim.side, loose=True) or claim.written, self.rounds(claim)
+        far = _is_far(claim.side, loose, named.parameters)
+        for found in self._lists(statement, claim, (1 + LITTLE) * named.parameters):
+            less = loose.high < found.sums.low and not rounds  # than its own addends
+            meant = far or less or is_mistyped(claim, found.sums, judged=True, least=LITTLE)
+            near = abs(found.sums.exact - named.parameters) <= LITTLE * named.parameters
+            if meant and near and not self._has_row_above(found.places[0]):
+                lines = self.derivation.statements[found.places[0] : self.so_far.place + 1]
+                taken = any(TAKEN.search(line.plain) for line in lines) or self.allowances.leaves_out(
+                    found.places, claim
+                )
+                total = any(self.so_far.at(place).stated == named.parameters for place in found.places)
+                return None if taken or total else found  # the model's total stands above other numbers
         return None
+
+    def _lists(self, statement: Statement, claim: Claim, most: Fraction) -> Iterator[Sum]:
+        """Yield the last lines, one more each time, up to a sum of `most`, and the whole list."""
+        for found, sums in self.so_far.last():
+            if len(found) > 1:
+                yield Sum(tuple(found[::-1]), sums, fits=False)
+            if sums.low > most:
+                break
+        if (whole := self._repeated(statement, claim)) is not None:
+            yield whole
 
     def _has_row_above(self, place: int) -> bool:
         """Return whether a row of a table follows another one that no sum has yet."""
@@ -152,13 +174,24 @@ class ModelTotals:
         return bool(above) and "|" in lines[place].plain and "|" in lines[place - 1].plain
 
     def _is_another(self, claim: Claim, total: Quantity) -> bool:
-        """Return whether a rounded number is another quantity of the model: "617M" of the head."""
-        unit = claim.side.unit if isinstance(claim.side, Number) else 0
-        near = (one for one in self.quantities.whole if one is not total) if self.quantities else ()
-        return any(abs(one.parameters - claim.stated) <= unit for one in near)
+        """Return whether a rounded number is another quantity of the model: "617M" of the head.
+
+        It may also count a tied head: "163M (untied)".
+        """
+        if self.quantities is None or not isinstance(claim.side, Number):
+            return False
+        near = [one.parameters for one in self.quantities.whole if one is not total]
+        outside = self.quantities.outside_layers()
+        if "head" not in outside:
+            near.append(total.parameters + outside.get("token", 0))
+        return any(abs(one - claim.stated) <= claim.side.unit for one in near)
 
 
-def _is_far(stated: Value, parameters: int) -> bool:
-    """Return whether a number is further from the model's than names such as 7B are."""
-    away = max(stated.low - parameters, parameters - stated.high)
-    return away > 0 and abs(stated.exact - parameters) > LEAST_OFF * parameters
+def _is_far(number: Number, loose: Value, parameters: int) -> bool:
+    """Return whether a number is further from the model's than names such as 7B are.
+
+    Example: 200M of 162,148,608, which it rounds to one digit.
+    """
+    away = abs(number.value - parameters)
+    outside = not loose.low <= parameters <= loose.high
+    return away > LEAST_OFF * parameters and (outside or away > max(number.unit, MOST_ROUNDED * parameters))
