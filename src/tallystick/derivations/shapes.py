@@ -10,7 +10,7 @@ from tallystick.derivations.arithmetic import Number, Operation, alone, evaluate
 from tallystick.derivations.expressions.parser import prefix, suffix
 from tallystick.derivations.expressions.tokens import Token, tokens
 from tallystick.derivations.reading import LEAST_SUM
-from tallystick.derivations.slips import is_one_slip
+from tallystick.derivations.slips import is_typed_for
 
 LONGEST = 1_000  # characters of a line; a longer one is prose
 LEAST_TYPED = 1_000  # shorter numbers are one digit apart by chance
@@ -94,11 +94,9 @@ def meant_by(ways: Sequence[Operation], number: Number, *, least: int) -> Operat
     """
     value, products = alone(number, loose=True), [evaluate(way, {}) for way in ways]
     fitting = (way for way, product in zip(ways, products, strict=True) if value is not None and product.meets(value))
-    exact = not number.rounded and number.value >= least
+    enough = number.rounded or number.value >= least
     typed = (
-        way
-        for way, product in zip(ways, products, strict=True)
-        if exact and is_one_slip(str(number.value), str(product.exact))
+        way for way, product in zip(ways, products, strict=True) if enough and is_typed_for(number, product.exact)
     )
     return next(fitting, None) or next(typed, None)
 

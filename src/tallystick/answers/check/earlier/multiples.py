@@ -93,7 +93,8 @@ class Multiples:
     def _types_layers(self, place: int, times: int, claim: Claim) -> bool:
         """Return whether a number of layers is one layer several times, but for a digit.
 
-        Example: "Per layer: 12.6M", below it "6 layers: 73.5M". Layers may add a little to it.
+        Example: "Per layer: 12.6M", below it "6 layers: 73.5M". Layers may add a little to it, so
+        that a number of few digits must be further away.
         """
         number, one = claim.side, self.so_far.at(place)
         if not isinstance(number, Number) or "one" not in tags_of(self.derivation.statements[place].label):
@@ -103,7 +104,10 @@ class Multiples:
             return is_typed_for(number, layers.exact, least=LEAST_EXACT)
         ways = (way for way in (layers.exact, one.true * times) if is_typed_for(number, way, least=SHORT))
         less = claim.written.high < layers.low
-        return any(less or abs(way - claim.stated) > LEAST_OFF * way for way in ways)
+        return any(
+            less or abs(way - claim.stated) > LEAST_OFF * way or is_typed_for(number, way, least=LEAST_EXACT)
+            for way in ways
+        )
 
     def _is_times(self, place: int, times: int, claim: Claim) -> bool:
         """Return whether a claim is about `times` the number of an earlier line."""
