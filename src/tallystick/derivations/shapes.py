@@ -95,9 +95,7 @@ def meant_by(ways: Sequence[Operation], number: Number, *, least: int) -> Operat
     value, products = alone(number, loose=True), [evaluate(way, {}) for way in ways]
     fitting = (way for way, product in zip(ways, products, strict=True) if value is not None and product.meets(value))
     enough = number.rounded or number.value >= least
-    typed = (
-        way for way, product in zip(ways, products, strict=True) if enough and is_typed_for(number, product.exact)
-    )
+    typed = (way for way, product in zip(ways, products, strict=True) if enough and is_typed_for(number, product.exact))
     return next(fitting, None) or next(typed, None)
 
 

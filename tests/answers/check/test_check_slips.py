@@ -384,3 +384,29 @@ def test_a_total_twice_as_large_as_all_that_it_adds(total, should_be):
         f"    Total:                 ~{total} parameters\n"
     )
     assert slips(text) == ([] if should_be is None else [(7, should_be)])
+
+
+@pytest.mark.parametrize(
+    ("total", "wrong"),
+    [
+        ("124,439,808 (~124M)", []),
+        ("134,439,808 (~124M)", [(134_439_808, 124_439_808)]),
+        ("134,439,808 ≈ 124.4M", [(134_439_808, 124_439_808)]),
+        ("124,439,808 (~134M)", [(134_000_000, 124_439_808)]),
+    ],
+)
+def test_the_rounded_number_shows_the_digit_that_is_wrong_in_the_models_total(total, wrong):
+    found = tallystick.check(f"d_model: 768\n| Total params | {total} |\nHead: 2 × 3 = 6\n", against="gpt2").equations
+    assert [(one.right, one.should_be) for one in found if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(("number", "wrong"), [("16.8M", 0), ("15.8M", 1), ("33.6M", 0)])
+def test_a_digit_wrong_in_the_rounded_number_of_a_shape(number, wrong):
+    text = f"q_proj.weight  [4096, 4096]   # {number} params\nk_proj.weight  [4096, 4096]   # 16.8M params\n"
+    assert slips(text) == [(1, 16_777_216)] * wrong
+
+
+@pytest.mark.parametrize(("layers", "wrong"), [("10086M", 0), ("10486M", 1), ("10.5B", 0)])
+def test_a_digit_wrong_in_a_precise_number_of_layers(layers, wrong):
+    text = f"Per layer total = 10.48M + 830M + 0.05M (router) = 840.5M\n12 layers      = {layers}\n"
+    assert slips(text) == [(2, 10_086_000_000)] * wrong

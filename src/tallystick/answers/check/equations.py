@@ -196,14 +196,7 @@ class Judge(Verdicts):
 
         Return whether these lines give exactly this number.
         """
-        if (
-            len(pairs) == 1
-            and not pairs[0][2]
-            and (restated := self.implied.mistyped.restated(*pairs[0][:2])) is not None
-        ):
-            first = pairs.pop()[0].expression
-            claim.side, claim.stated = first, self.readings.value(first, asides).exact
-            self._sum_of(statement, claim, restated)
+        if self._restates(statement, claim, sides, pairs, asides=asides):
             return False
         for number, (left, right, agree) in enumerate(pairs):
             one, other = (left.expression, right.expression) if agree else self.links.apart(left, right, asides)
@@ -214,6 +207,36 @@ class Judge(Verdicts):
         count = len(self.equations)
         self._imply(statement, claim, judged=claim.expression is None)
         return any(one.left == claim.stated for one in self.equations[count:])
+
+    def _restates(
+        self,
+        statement: Statement,
+        claim: Claim,
+        sides: Sides,
+        pairs: Sequence[tuple[Side, Side, bool]],
+        *,
+        asides: bool,
+    ) -> bool:
+        """Judge a number by the rounded one behind it, and return whether it is wrong.
+
+        Examples: "Total: 326.5B ≈ 0.34T" of a list, "134,439,808 (~124M)" of the model.
+        """
+        aside = mistyped_aside(sides[-1].expression) if asides and not pairs else None
+        if aside is not None:
+            number, rounded = aside[0], Side(aside[1])
+        elif len(pairs) == 1 and not pairs[0][2] and isinstance(pairs[0][0].expression, Number):
+            number, rounded = pairs[0][0].expression, pairs[0][1]
+        else:
+            return False
+        found, meant = self.implied.mistyped.restated(number, rounded), self.implied.mistyped.total(number, rounded)
+        if found is None and meant is None:
+            return False
+        claim.side, claim.stated = number, number.value
+        if found is not None:
+            self._sum_of(statement, claim, found)
+        elif meant is not None:
+            self.correct(statement, claim, meant)
+        return True
 
     def _before(
         self, statement: Statement, sides: Sides, pairs: Sequence[tuple[Side, Side, bool]], asides: bool

@@ -14,7 +14,7 @@ from tallystick.answers.check.earlier.columns import TAKEN_TIMES
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR
 from tallystick.answers.check.earlier.model_totals import ModelTotals
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.derivations.arithmetic import Number, alone
+from tallystick.derivations.arithmetic import Number, alone, exactly
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import TAKEN, Derivation, Side, margin_of
 
@@ -112,18 +112,28 @@ class MistypedSums:
         parts = self.quantities.of(meant) if lone and self.quantities else ()
         return bool(parts) and is_one_slip(str(claim.stated), str(meant))
 
-    def restated(self, left: Side, right: Side) -> Sum | None:
+    def restated(self, number: Number, rounded: Side) -> Sum | None:
         """Return the last lines if the second of two unequal numbers rounds their sum.
 
         The first number is that sum, but for a digit: "Total: 326.5B ≈ 0.34T" of 336.5B.
         """
-        one, other = left.expression, right.expression
-        rounds = alone(other, loose=True)
-        if not isinstance(one, Number) or rounds is None:
+        rounds = alone(rounded.expression, loose=True)
+        if rounds is None:
             return None
         for found, sums in self.so_far.last():
-            if len(found) > 1 and sums.meets(rounds) and is_typed_for(one, sums.exact):
+            if len(found) > 1 and sums.meets(rounds) and is_typed_for(number, sums.exact):
                 return Sum(tuple(found[::-1]), sums, fits=False)
             if sums.low > rounds.high:
                 break
         return None
+
+    def total(self, number: Number, rounded: Side) -> Fraction | None:
+        """Return the model's total if a number mistypes it, and the next one rounds it, else None.
+
+        Example: "134,439,808 (~124M)".
+        """
+        rounds = alone(rounded.expression, loose=True)
+        total = Fraction(self.quantities.total) if self.quantities else None
+        if total is None or rounds is None or not (is_typed_for(number, total) and exactly(total).meets(rounds)):
+            return None
+        return total
