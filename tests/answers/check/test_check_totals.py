@@ -357,3 +357,13 @@ def test_a_total_may_count_a_tied_head(total, wrong):
     )
     found = [one.line for one in tallystick.check(text, against="gpt2").equations if not one.correct]
     assert found == [6] * wrong
+
+
+@pytest.mark.parametrize(("number", "total"), [("2,004,177,600", 2_004_177_600), ("2,000,000,000", None)])
+def test_an_exact_number_that_is_stored_in_bytes_is_the_total(number, total):
+    text = (
+        "vocab_size * d_model\n= 50,257 × 1,600 = 80,411,200\n\nInner sum = 7,680,000 + 30,723,200 = 38,403,200\n"
+        f"Multiply by num_layers: 48 × 38,403,200 = 1,843,353,600\n\n=\n{number}\n\nIn single precision:\n\n"
+        f"{number} parameters × 4 bytes = {int(number.replace(',', '')) * 4:,} bytes\n"
+    )
+    assert tallystick.check(text, against="gpt2-xl").total_claimed == total

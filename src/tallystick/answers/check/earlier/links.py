@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tallystick.answers.check.chain.readings import Readings
-from tallystick.answers.check.chain.rounding import is_cut
+from tallystick.answers.check.chain.rounding import ROUND, is_cut
 from tallystick.answers.check.chain.sides import first_addend, first_factor, paired_parts
 from tallystick.answers.check.claims import LEAST_COUNT, is_whole
 from tallystick.answers.check.earlier.references import References
@@ -13,7 +13,6 @@ from tallystick.derivations.arithmetic import Expression, Number, Operation, alo
 from tallystick.derivations.statements import Side
 
 CARRIES = "goes on from a wrong product above it"
-ROUND = 1000  # a number that it does not divide is written to its last digit
 
 
 class Links:

@@ -9,6 +9,7 @@ from itertools import accumulate
 from math import log2
 from typing import NamedTuple
 
+from tallystick.answers.check.chain.rounding import ROUND
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, numbers_in, symbolic
 from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import (
@@ -136,7 +137,7 @@ def _stated_whole(judge: Judge) -> Whole:
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     found = {place: claim for place, claim in found.items() if not is_bare(judge, statements[place], claim)} or found
     if not found:
-        ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, in_prose, _layers_alone))
+        ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, in_prose, _layers_alone, _stored))
         return Whole(next((place for place in ways if place is not None), None))
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
@@ -289,6 +290,25 @@ def _layers_alone(judge: Judge) -> int | None:
     largest = _largest(judge) if found else 0
     ways = (place for place, one in reversed(found) if one.meant >= largest and not counts_embeddings(judge, one))
     return next(ways, None)
+
+
+def _stored(judge: Judge) -> int | None:
+    """Return the largest number, if it is exact, stands alone and is stored in bytes, or None.
+
+    Example: "= 2,004,177,600", and below it "2,004,177,600 parameters × 4 bytes".
+    """
+    counts = {
+        place: claim
+        for place, claim in enumerate(judge.claims)
+        if claim is not None and not measures(judge.derivation.statements[place])
+    }
+    place = max(counts, key=lambda one: counts[one].stated, default=None)
+    if place is None or not counts[place].adds or counts[place].expression is not None:
+        return None
+    if counts[place].stated % ROUND == 0:
+        return None  # "12B parameters × 2 bytes" of a model that the text does not count
+    stores = (judge.claims[user] for user in counts[place].users if is_in_bytes(judge.derivation.statements[user]))
+    return place if any(one and counts[place].stated in _factors(one) for one in stores) else None
 
 
 def _last_sum(judge: Judge) -> int | None:
