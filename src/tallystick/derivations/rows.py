@@ -29,7 +29,8 @@ _SIZE = re.compile(
     r"(?P<name>[dn](?:um)?(?:_\w+|[A-Z]\w*)|[a-z_]+(?:_(?:dim|size|len|length|heads|layers|experts|rank)|(?:Dim|Size|Length|Heads|Layers))"
     r"|[A-Zd])(?=\s*(?:\(|$))"
 )
-_SUM_IN_LABEL = re.compile(r"\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*\+[^()+]*\((\d[\d,]*\s*\*\s*\d[\d,]*)\)[^()+]*$")
+_ADDEND = r"[^()+]*\(\d[^()]*[*^][^()]*\)[^()+]*"
+_SUM_IN_LABEL = re.compile(rf"{_ADDEND}(?:\+{_ADDEND})+")  # "Positions (512 × 768) + segments (2 × 768)"
 
 
 class Rows(Values):
@@ -62,6 +63,11 @@ class Rows(Values):
         for cell in cells:
             if RELATION.search(cell.lstrip("≈~ ")):
                 self._equations(line, cell, "" if cell == label else label)
+        counts = [
+            cell for cell, side in zip(cells, wholes, strict=True) if isinstance(side, Number) and cell[-1] != "%"
+        ]
+        if _SUM_IN_LABEL.fullmatch(label) and RELATION.search(label) is None and len(counts) == 1:
+            self._equations(line, f"{label} = {counts[0]}", label)
         read = self.statements[before:]
         if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
             wholes[place] = self._in_label(label, read) or self._ends_label(label, numbered)
@@ -106,16 +112,14 @@ class Rows(Values):
         """Return the product or sum that a row states with its label, or None.
 
         Args:
-            label: the label of the row.
+            label: the label of the row. Of a sum in it, no addend alone is the number's product.
             read: the equations in it: "V × d = 30522 × 768" states no number.
         """
         if read:
             last = read[-1].sides[-1]
             computed = isinstance(last.expression, Operation) and last.expression.symbols[0] in "*+"
             return last.expression if last.sure and computed else None
-        if several := _SUM_IN_LABEL.search(label):  # "| Positions (512 × 768) + segments (2 × 768) | 0.4M |"
-            return self._whole(f"{several[1]} + {several[2]}")
-        inside = _IN_LABEL.search(label)
+        inside = _IN_LABEL.search(label) if not _SUM_IN_LABEL.search(label) else None
         return self._whole(inside[1]) if inside else None  # "| Words (30522 × 768) | 23.4M |"
 
     def _ends_label(self, label: str, numbers: Sequence[Number]) -> Expression | None:

@@ -144,3 +144,11 @@ def test_a_ratio_of_wide_columns_needs_no_further_row():
     rows = [("128", "7 MB"), ("1,024", "56 MB"), ("4,096", "824 MB"), ("16,384", "896 MB")]
     text = f"Width: 2 × 768 = 1,536\n\n{table(rows, ('tokens', 'cache'))}"
     assert [e for e in judged(text) if not e[1]] == [(7, False, 224_000_000)]
+
+
+@pytest.mark.parametrize("behind", [" | 0.3% |", " |"])
+@pytest.mark.parametrize(("number", "wrong"), [("394,752", 0), ("0.39M", 0), ("395,752", 1), ("1,536", 1)])
+def test_a_sum_in_a_label_is_the_number_of_the_row(number, wrong, behind):
+    text = f"| Part | Parameters |\n|---|---|\n| Positions (512 × 768) + segments (2 × 768) | {number}{behind}\n"
+    found = tallystick.check(f"{text}\nWords: 30522 × 768 = 23,440,896\n").equations
+    assert [one.should_be for one in found if not one.correct] == [394_752] * wrong
