@@ -63,11 +63,7 @@ class Rows(Values):
         for cell in cells:
             if RELATION.search(cell.lstrip("≈~ ")):
                 self._equations(line, cell, "" if cell == label else label)
-        counts = [
-            cell for cell, side in zip(cells, wholes, strict=True) if isinstance(side, Number) and cell[-1] != "%"
-        ]
-        if _SUM_IN_LABEL.fullmatch(label) and RELATION.search(label) is None and len(counts) == 1:
-            self._equations(line, f"{label} = {counts[0]}", label)
+        self._labelled_sum(line, label, cells, numbered)
         read = self.statements[before:]
         if label and not any(isinstance(side, Operation) for side in wholes) and not any(wholes[: place + 1]):
             wholes[place] = self._in_label(label, read) or self._ends_label(label, numbered)
@@ -82,6 +78,13 @@ class Rows(Values):
         elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
             self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes)
             self._join(before)
+
+    def _labelled_sum(self, line: Line, label: str, cells: Sequence[str], numbered: Sequence[Number]) -> None:
+        """Read the sum that a row's label states with the row's only count, if there is one."""
+        if "+" in label and _SUM_IN_LABEL.fullmatch(label) and RELATION.search(label) is None:
+            counts = [cell for cell in cells if self._whole(cell) in numbered and cell[-1] != "%"]
+            if len(counts) == 1:
+                self._equations(line, f"{label} = {counts[0]}", label)
 
     def _join(self, before: int) -> None:
         """Join the two statements of a row if the second goes on from the first one's last side.
@@ -119,7 +122,7 @@ class Rows(Values):
             last = read[-1].sides[-1]
             computed = isinstance(last.expression, Operation) and last.expression.symbols[0] in "*+"
             return last.expression if last.sure and computed else None
-        inside = _IN_LABEL.search(label) if not _SUM_IN_LABEL.search(label) else None
+        inside = None if "+" in label and _SUM_IN_LABEL.search(label) else _IN_LABEL.search(label)
         return self._whole(inside[1]) if inside else None  # "| Words (30522 × 768) | 23.4M |"
 
     def _ends_label(self, label: str, numbers: Sequence[Number]) -> Expression | None:

@@ -367,3 +367,42 @@ def test_an_exact_number_that_is_stored_in_bytes_is_the_total(number, total):
         f"{number} parameters × 4 bytes = {int(number.replace(',', '')) * 4:,} bytes\n"
     )
     assert tallystick.check(text, against="gpt2-xl").total_claimed == total
+
+
+PER_LAYER = {
+    "a list": (
+        "- Tokens: 32000*1024 = 32.8M\n- Positions: 512*1024 = 524K\n\n**Per transformer block**\n\n- Attention: 4*1024² = 4.2M\n"
+        "- Feed-forward: 2*1024*2048 = 4.2M\n- Norms / layer: 2*2*1024 = 4K\n- One layer: 8.4M\n\n"
+        "- × 4 layers: 4*8.39M = 33.6M\n- Final norm: 2*1024 = 2K\n- Total: {total}M\n",
+        "66.9",
+    ),
+    "a table": (
+        "| Part | Parameters |\n|---|---|\n| Embedding (16384 × 1600) | 26.21M |\n| Positions (1024 × 1600) | 1.64M |\n"
+        "| Attention (4 × 1600² + 4 × 1600) | 10.25M |\n| MLP (2 × 1600 × 6400 + 6400 + 1600) | 20.49M |\n"
+        "| 2 LayerNorms / layer (2 × 2 × 1600) | 6.4K |\n| One layer | 30.74M |\n| 2 blocks (2 × 30.74M) | 61.48M |\n"
+        "| Final norm (2 × 1600) | 3.2K |\n| Output head (1600 × 16384) | 26.21M |\n| Gesamt | {total}M |\n",
+        "115.55",
+    ),
+    "a tree": (
+        "GPT\n├── Tokens: 50257 × 768 = ~38.60M\n├── Positions: 1024 × 768 = ~786.4K\n├── Transformer layers (×6):\n"
+        "│   ├── Attention: 4 × 768 × 768 + 4 × 768 = ~2.36M\n│   ├── MLP: 2 × 768 × 1536 + 1536 + 768 = ~2.36M\n"
+        "│   ├── Norms: 2 × 2 × 768 = ~3.1K\n│   └── One layer: ~4.73M\n└── Final norm: 2 × 768 = ~1.5K\nTotal: ~{total}M\n",
+        "67.75",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PER_LAYER)
+def test_the_number_of_one_layer_stands_for_its_lines(name):
+    text, total = PER_LAYER[name]
+    model = {
+        "model_type": "gpt2",
+        "vocab_size": 50257,
+        "n_positions": 1024,
+        "n_embd": 768,
+        "n_inner": 1536,
+        "n_layer": 6,
+    }
+    for against in (None, model):
+        found = tallystick.check(text.format(total=total), against=against).equations
+        assert [one.text for one in found if not one.correct] == []

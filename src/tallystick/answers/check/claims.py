@@ -168,7 +168,7 @@ def is_in_bytes(statement: Statement) -> bool:
 
     If its heading is about them, so is the statement, unless one of the two names parameters.
     """
-    if all(side.unit == "parameters" for side in statement.sides[-1:]):
+    if statement.sides and statement.sides[-1].unit == "parameters":
         return False  # "~213M params (leaving room for memory)"
     return _is_in_bytes(statement.section, statement.heading, statement.label, statement.clause)
 

@@ -166,6 +166,11 @@ def nearest_tags(labels: Iterable[str]) -> frozenset[str]:
     return next((tags for label in labels if (tags := tags_of(label))), frozenset())
 
 
+def names_layer(label: str) -> bool:
+    """Return whether a label names one layer, and no part of it: "Per block"."""
+    return {"one", "block"} <= tags_of(label) <= KINDS
+
+
 def names_part(items: Sequence[str]) -> bool:
     """Return whether the nearest item that a line stands under is a part of a model."""
     return bool(items) and bool(tags_of(items[0]) - KINDS)

@@ -18,7 +18,7 @@ from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, 
 from tallystick.answers.check.earlier.mistyped_sums import MistypedSums
 from tallystick.answers.check.earlier.model_totals import ModelTotals
 from tallystick.answers.check.earlier.repeated import Repeated
-from tallystick.answers.check.labels import EMBEDDINGS, KINDS, names_part, tags_of
+from tallystick.answers.check.labels import EMBEDDINGS, KINDS, names_layer, names_part, tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.statements import (
     SUBTOTAL,
@@ -72,9 +72,23 @@ class Implied:
         addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
         allowed = (self.allowances.passes_over(found.places), self.allowances.replaces(found.places, claim))
         passed = any(allowed) or self.allowances.has_unread(found.places, claim)
-        if len(addends) < 2 or passed or self._restates(statement, claim, addends):
+        if len(addends) < 2 or passed or self._restates(statement, claim, addends) or self._adds_rest(claim):
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))
+
+    def _adds_rest(self, claim: Claim) -> bool:
+        """Return whether a number is the sum of all lines so far, but for those of one layer.
+
+        These have it in their label, or stand under it.
+        """
+        lines, free = self.derivation.statements, self.so_far.free()
+        named = [place for place in free if "one" not in tags_of(lines[place].label)]
+        under = [
+            place
+            for place in named
+            if not any("one" in tags_of(words) for words in (lines[place].heading, *lines[place].items))
+        ]
+        return any(len(rest) > 1 and self.so_far.sum(rest).meets(claim.written) for rest in (named, under))
 
     def _restates(self, statement: Statement, claim: Claim, places: Sequence[int]) -> bool:
         """Return whether a sentence repeats a total, or a number that is computed above it.
@@ -112,6 +126,7 @@ class Implied:
                 if (several := several or self.model.others(statement, claim)) is not None:
                     return several
                 wrong = wrong and not (precise and any(self.repeated.times(place) > 1 for place in found.places))
+        sums_up = sums_up or (found.fits and names_layer(statement.label))
         stands = exact or (sums_up and found.fits) or (wrong and not found.fits)
         return (
             found if stands and len(found.places) > 1 else self._otherwise(statement, claim, judged=judged, known=known)
