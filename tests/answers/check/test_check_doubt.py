@@ -154,6 +154,11 @@ RIGHT = [
     "Message(content='1. 60 × 2 = 120\\n2. 120 × 1 = 120\\n\\nDone')",
     "```\n    Subtotal per layer:      ~148,848\n    × 4 layers =                ~595,400   89.4%\n```",
     "## All\n- Words: 8192 × 512 = 4,194,304\n- Head: 512 × 8192 = 4,194,304\n- 16 scalars\n- Total: 8,388,624",
+    "k_proj: 768×384 = 0.30M",  # of 0.295M
+    "Single Block (~7.08M):\n├── Norms: 768 × 4 = 3,072\n├── QKV + bias: 768 × 2304 = 1,771,776\n├── Out + bias: 768 × 768 = 590,592\n├── Up + bias: 768 × 3072 = 2,362,368\n"
+    "└── Down + bias: 3072 × 768 = 2,360,064\n\nHead: none",  # cut
+    "Embeddings: 350 × 256 = 89,600\n\nSingle Block (~786K):\n├── Attention: 256 × 1024 = 262,144\n├── MLP: 256 × 2048 = 524,288\n\n"
+    "4 Blocks:   4 × 786K     = ~3.14M\nFinal norm:              = 512\n\nTotal: ~3.23M parameters",
     "| 4 small + 2 large layers | 6 × 7,356,416 | 44,138,496 |",
     "Active = 26.54M + 4 × 24.88M + 0.37M + 2 × 2,880 = 26.54 + 99.52 + 0.37 + 0.006 ≈ 126.4M",
     "- words: 150000 × 4096 × 2 = ~1.23 GB\n- each of the layers:\n  - attention: four matrices\n  - MLP: 14336 × 4096 × 4 = ~235 MB\n  - norms: ~16 MB each\n- total per layer: ~350 MB\n"

@@ -25,7 +25,7 @@ from tallystick.answers.check.earlier.implied import Implied, begins_line, is_on
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL, is_bytes
 from tallystick.answers.check.earlier.multiples import Multiples, times_before
 from tallystick.answers.check.earlier.said import said
-from tallystick.answers.check.labels import layers_of
+from tallystick.answers.check.labels import layers_of, names_layer
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.terms import Term, labelled
 from tallystick.answers.check.terms import times as times_of
@@ -95,6 +95,8 @@ class Judge(Verdicts):
             self.so_far.place, self.so_far.kind = parent, claim.kind
             if not claim.adds:  # a title, whose branches are added in its place
                 self._equation(statement, claim, Number(found.sums.exact), claim.side, found.fits, last=True)
+                if names_layer(statement.label):  # "4 blocks: 4 × 787K" takes them below
+                    self.so_far.use(*found.places)
             elif found.fits and statement.line in self.judged:
                 self.so_far.use(*found.places)
             else:

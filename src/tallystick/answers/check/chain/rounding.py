@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor
 
 from tallystick.answers.check.chain.binary import MEASURED
 from tallystick.answers.check.chain.sides import computes
@@ -13,6 +14,8 @@ SCALED = (10**6, 10**9, 10**3, 10**12)  # units that numbers may omit, millions 
 LITTLE = Fraction(1, 100)  # relative difference of two exact numbers that are about equal
 MOST_CUT = Fraction(1, 20)  # of a number that its digits may leave out without a sign
 ROUND = min(SCALED)  # a number that it does not divide is written to the last digit
+HALF = Fraction(1, 2)
+MOST_TWICE = 100  # of a number that is rounded twice, in units of its last digit
 WRITTEN = (*SCALED, 10**4, 10**8)  # units with a letter, or with 万 and 亿
 
 
@@ -43,7 +46,14 @@ def is_cut(one: Side, other: Side, first: Value, second: Value) -> bool:
         return first.exact > second.exact and ((measured and near) or (other.loose and apart <= MOST_CUT * first.exact))
     # "50257 × 12288 = 617M" is truncated, not rounded.
     truncated = first.exact > second.exact and (loose or apart <= MOST_CUT * first.exact)
-    return "/" in left.symbols or truncated
+    return "/" in left.symbols or truncated or _rounds_twice(right, first.exact)
+
+
+def _rounds_twice(number: Number, exact: Fraction) -> bool:
+    """Return whether a number of few digits rounds the rounded one: 0.30M of 0.295M of 294,912."""
+    once = floor(10 * exact / number.unit + HALF)
+    few = number.rounded and number.value < MOST_TWICE * number.unit
+    return few and floor(Fraction(once, 10) + HALF) * number.unit == number.value
 
 
 def _to_zeros(side: Expression) -> Value | None:

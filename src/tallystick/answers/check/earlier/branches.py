@@ -14,7 +14,7 @@ from tallystick.answers.check.earlier.lists import Lists, is_bytes
 from tallystick.answers.check.earlier.repeated import count_in
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.derivations.arithmetic import Value, exactly
+from tallystick.derivations.arithmetic import Number, Value, exactly
 from tallystick.derivations.statements import Derivation
 
 SPANS = frozenset({"one", "all"})  # tags for the number of layers
@@ -117,7 +117,9 @@ class Branches:
         """Return whether a number without a formula is less than its branches, which have one."""
         computed = [self.so_far.at(place).expression is not None for place in (parent, *places)]
         below = self.derivation.statements[places[0]].line == self.derivation.statements[parent].last + 1
-        less = below and self.so_far.at(parent).written.high < sums.low
+        claim = self.so_far.at(parent)
+        unit = claim.side.unit if claim.rounded and isinstance(claim.side, Number) else 0  # "~7.08M" may be cut
+        less = below and max(claim.written.high, claim.stated + unit) < sums.low
         counts = not is_bytes(self.derivation.statements[parent])
         return not computed[0] and all(computed[1:]) and less and not self.lists.are_apart((parent, *places), counts)
 

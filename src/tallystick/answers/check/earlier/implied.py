@@ -72,11 +72,11 @@ class Implied:
         addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
         allowed = (self.allowances.passes_over(found.places), self.allowances.replaces(found.places, claim))
         passed = any(allowed) or self.allowances.has_unread(found.places, claim)
-        if len(addends) < 2 or passed or self._restates(statement, claim, addends) or self._adds_rest(claim):
+        if len(addends) < 2 or passed or self._restates(statement, claim, addends) or self._adds_rest(statement, claim):
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))
 
-    def _adds_rest(self, claim: Claim) -> bool:
+    def _adds_rest(self, statement: Statement, claim: Claim) -> bool:
         """Return whether a number is the sum of all lines so far, but for those of one layer.
 
         These have it in their label, or stand under it.
@@ -88,7 +88,8 @@ class Implied:
             for place in named
             if not any("one" in tags_of(words) for words in (lines[place].heading, *lines[place].items))
         ]
-        return any(len(rest) > 1 and self.so_far.sum(rest).meets(claim.written) for rest in (named, under))
+        whole = "one" not in tags_of(statement.label)
+        return whole and any(len(rest) > 1 and self.so_far.sum(rest).meets(claim.written) for rest in (named, under))
 
     def _restates(self, statement: Statement, claim: Claim, places: Sequence[int]) -> bool:
         """Return whether a sentence repeats a total, or a number that is computed above it.
