@@ -159,6 +159,10 @@ RIGHT = [
     "└── Down + bias: 3072 × 768 = 2,360,064\n\nHead: none",  # cut
     "Embeddings: 350 × 256 = 89,600\n\nSingle Block (~786K):\n├── Attention: 256 × 1024 = 262,144\n├── MLP: 256 × 2048 = 524,288\n\n"
     "4 Blocks:   4 × 786K     = ~3.14M\nFinal norm:              = 512\n\nTotal: ~3.23M parameters",
+    "| Part | Formula | Count |\n|---|---|---|\n| Input | 8192 × 1024 | 8.39M |\n| Attention / layer | 4 × 1024 × 1024 | 4.19M |\n"
+    "| MLP / layer | 2 × 1024 × 2048 | 4.19M |\n| Norms / layer | 2 × 2 × 1024 | 4.1K |\n| One layer |  | 8.39M |\n| 4 layers | 4 × 8.39M | 33.57M |",
+    "- Tokens: 50257 · 640 → ~32.16M\n- Layer:\n  - Attention per block: 4 · 640^2 + 4 · 640 → ~1.64M\n  - FFN: 2 · 640 · 1280 + 1280 + 640 → ~1.64M\n"
+    "  - LayerNorm: 2 · 2 · 640 → ~2.6K\n  - Total per block: ~3.28M\n- All layers (×36): ~118.22M",
     "| 4 small + 2 large layers | 6 × 7,356,416 | 44,138,496 |",
     "Active = 26.54M + 4 × 24.88M + 0.37M + 2 × 2,880 = 26.54 + 99.52 + 0.37 + 0.006 ≈ 126.4M",
     "- words: 150000 × 4096 × 2 = ~1.23 GB\n- each of the layers:\n  - attention: four matrices\n  - MLP: 14336 × 4096 × 4 = ~235 MB\n  - norms: ~16 MB each\n- total per layer: ~350 MB\n"
@@ -411,3 +415,13 @@ def test_other_models_next_to_this_one_are_not_its_sum():
         "| Feature | This | That | Other |\n|---|---|---|---|\n| Params | 124M | 150M | 170M |\n| Layers | 12 | 16 | 24 |\n"
     )
     assert [one for one in tallystick.check(text, against="gpt2").equations if not one.correct] == []
+
+
+def test_a_layer_several_times_is_not_all_that_a_total_adds():
+    text = (
+        "- Tokens: 256×256 → ~65.5K\n- Positions: 512×256 → ~131.1K\n\nPer layer:\n\n- Attention: 4×256^2 + 4×256 → ~263.2K\n"
+        "- FFN: 2×256×1024 + 1024 + 256 → ~525.6K\n- LayerNorm: 2×2×256 → ~1.0K\n- Per-layer total: ~789.8K\n\n"
+        "- 4 blocks: 4×789.8K → ~3.16M\n- ln_f: 2×256 → ~512\n- Gesamt: ~3.36M\n"
+    )
+    model = {"model_type": "gpt2", "vocab_size": 256, "n_positions": 512, "n_embd": 256, "n_layer": 4, "n_head": 4}
+    assert [one for one in tallystick.check(text, against=model).equations if not one.correct] == []

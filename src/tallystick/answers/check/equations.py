@@ -327,7 +327,8 @@ class Judge(Verdicts):
         if not (isinstance(number, Number) and number.rounded and one.is_vague and one.true != one.stated):
             return True
         low, high = sorted((one.true * times, one.stated * times))
-        return low - number.unit < claim.stated < high + number.unit
+        spread = number.unit + (one.term.spread * times if one.term else 0)  # its addends may be rounded
+        return low - spread < claim.stated < high + spread
 
     def _is_said(self, statement: Statement, claim: Claim) -> bool:
         """Return whether an equation of the line has its number, or the line has no columns."""

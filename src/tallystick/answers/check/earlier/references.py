@@ -60,6 +60,8 @@ class References:
         equal = self.by_value.get(number.value, [])[-MOST_NEAR:]
         lines = [self.so_far.at(place) for place in equal] or self._rounded_to(number)
         known = [line for line in lines if (line.expression is not None or not line.is_rounded) and line.right]
+        if lines and lines[-1] not in known:
+            return None  # it goes on from the last line, which only rounds
         exact = [
             one for line in known if not line.carried for one in (line.true, line.stated, self._unrounded_sum(line))
         ]

@@ -52,11 +52,10 @@ class Repeated:
 
         The total is their sum, or that but for one digit.
         """
-        for found in self.last(claim):
-            fits = found.sums.meets(claim.written)
-            if fits or is_mistyped(claim, found.sums, judged=True):
-                return found._replace(fits=fits)
-        return None
+        ways = list(self.last(claim))
+        if (fits := next((way for way in ways if way.sums.meets(claim.written)), None)) is not None:
+            return fits._replace(fits=True)
+        return next((way for way in ways if is_mistyped(claim, way.sums, judged=True)), None)
 
     def last(self, claim: Claim) -> Iterator[Sum]:
         """Yield the last lines, one more each time, and their sum with a layer several times.
