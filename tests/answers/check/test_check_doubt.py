@@ -163,6 +163,9 @@ RIGHT = [
     "| MLP / layer | 2 × 1024 × 2048 | 4.19M |\n| Norms / layer | 2 × 2 × 1024 | 4.1K |\n| One layer |  | 8.39M |\n| 4 layers | 4 × 8.39M | 33.57M |",
     "- Tokens: 50257 · 640 → ~32.16M\n- Layer:\n  - Attention per block: 4 · 640^2 + 4 · 640 → ~1.64M\n  - FFN: 2 · 640 · 1280 + 1280 + 640 → ~1.64M\n"
     "  - LayerNorm: 2 · 2 · 640 → ~2.6K\n  - Total per block: ~3.28M\n- All layers (×36): ~118.22M",
+    # a vocabulary of 16,384 is not the number of the positions
+    "| Input | 16384 x 256 = 4194304 |\n| Positions | 64 x 256 = 16384 |\n| Layers | 8 x 525312 = 4202496 |\n| Final norm | 2 x 256 = 512 |\n"
+    "| LM head | 256 x 16384 = 4194304 |\n| Total parameters | 12608000 |",
     "| 4 small + 2 large layers | 6 × 7,356,416 | 44,138,496 |",
     "Active = 26.54M + 4 × 24.88M + 0.37M + 2 × 2,880 = 26.54 + 99.52 + 0.37 + 0.006 ≈ 126.4M",
     "- words: 150000 × 4096 × 2 = ~1.23 GB\n- each of the layers:\n  - attention: four matrices\n  - MLP: 14336 × 4096 × 4 = ~235 MB\n  - norms: ~16 MB each\n- total per layer: ~350 MB\n"

@@ -406,3 +406,14 @@ def test_the_number_of_one_layer_stands_for_its_lines(name):
     for against in (None, model):
         found = tallystick.check(text.format(total=total), against=against).equations
         assert [one.text for one in found if not one.correct] == []
+
+
+@pytest.mark.parametrize(("heads", "total"), [("Per layer | All layers", 165_636_800), ("Model A | Model B", None)])
+def test_a_column_of_one_layer_is_of_no_other_model(heads, total):
+    text = (
+        f"| Part | Formula | {heads} |\n|---|---|---|---|\n| Tokens | 50257 x 1600 | — | 80,411,200 |\n"
+        "| Positions | 2048 x 1600 | — | 3,276,800 |\n| Attention | 4 x 1600 x 1600 | 10,240,000 | 40,960,000 |\n"
+        "| FFN | 2 x 1600 x 3200 | 10,240,000 | 40,960,000 |\n| Norms | 2 x 2 x 1600 | 6,400 | 25,600 |\n"
+        "| Final norm | 2 x 1600 | — | 3,200 |\n| Total | | 20,486,400 | 165,636,800 |\n"
+    )
+    assert tallystick.check(text).total_claimed == total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
@@ -10,10 +11,11 @@ from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.terms import Term, sizes_in, total
-from tallystick.derivations.arithmetic import Name, Number, Operation, Value, exactly, is_sum
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value, exactly, is_sum
 from tallystick.derivations.statements import Derivation, Statement
 
 MOST_NEAR = 20  # statements above a number that may round one of theirs
+LEAST_WIDTH = 64  # of a matrix; a smaller factor is a count of layers or heads
 MOST_VAGUE = 100  # a number whose last digit is more than 1/100 of it is a sum by chance
 
 
@@ -30,6 +32,7 @@ class References:
         self.any_rounded = False  # a line so far rounds its result
         self.all_right = True  # no statement so far has a corrected value
         self.by_words: dict[tuple[Fraction, object], int] = {}
+        self.sizes: dict[Fraction, int] = {}  # the first statement that has each number as a size of a matrix
 
     def record(self, place: int, claim: Claim, statement: Statement) -> None:
         """Record the number of a statement, so that later ones may refer to it."""
@@ -42,6 +45,8 @@ class References:
             self.corrections.setdefault(claim.stated, set()).add(claim.true)
             self.all_right = self.all_right and claim.stated == claim.true
             self.by_words |= dict.fromkeys(_words(claim, statement), place)
+            for size in _matrix(claim.expression):
+                self.sizes.setdefault(size, place)
 
     def corrected(self, number: Number) -> Value | None:
         """Return the corrected value of a number that is an earlier line's wrong result."""
@@ -115,6 +120,8 @@ class References:
                 return total(self.so_far.terms(above)) if above else None
         if place is None or self.so_far.at(place).defines:
             return None
+        if isinstance(node, Number) and self.sizes.get(node.value, place) < place:
+            return None  # a vocabulary of 16,384, that happens to be the number of a later line
         self.so_far.use(place)
         return self.so_far.at(place).term
 
@@ -178,6 +185,14 @@ class References:
         # Two equal rows under one heading are distinct, such as the norms of a layer.
         apart = (place for place in found if lines[place].heading != statement.heading)
         return next(apart, None)
+
+
+def _matrix(product: Expression | None) -> Sequence[Fraction]:
+    """Return the large sizes of "16384 × 256", or (); "12 × 7,087,872" has a count."""
+    if not (isinstance(product, Operation) and product.symbols == ("*",)):
+        return ()
+    sizes = [part.value for part in product.parts if isinstance(part, Number) and part.unit == 1]
+    return [size for size in sizes if size >= LEAST_REFERENCE] if min(sizes, default=0) >= LEAST_WIDTH else ()
 
 
 def _words(claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from tallystick.answers.check.chain.sides import symbolic
 from tallystick.answers.check.claims import Claim, is_in_bytes, is_total
 from tallystick.answers.check.equations import Judge
+from tallystick.answers.check.labels import tags_of
 from tallystick.derivations.statements import TOTAL, Statement
 
 # GPT-2, BERT-base, LLaMA-7B, Llama 3 70B
@@ -66,9 +67,12 @@ def _model_of(statement: Statement) -> str:
 
 
 def in_columns(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
-    """Return two totals of different models in one row."""
-    pairs = pairwise(places)
+    """Return two totals of different models in one row.
+
+    A column of numbers per layer, next to that of all layers, is of no other model.
+    """
     lines = judge.derivation.statements
+    pairs = pairwise(place for place in places if "one" not in tags_of(lines[place].clause))
     apart = (pair for pair in pairs if lines[pair[0]].line == lines[pair[1]].line and "|" in lines[pair[0]].plain)
     return next((pair for pair in apart if _ratio(*map(judge.so_far.at, pair)) >= UNLIKE), ())
 
