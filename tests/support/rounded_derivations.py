@@ -1,0 +1,127 @@
+"""Right derivations with rounded numbers, in layouts that give one layer, all and the rest."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """A label, the formula of its number ("" for a number alone), and the number."""
+
+    label: str
+    formula: str
+    value: int
+
+
+class Model(NamedTuple):
+    """What a text counts: the embeddings, the parts of one layer, and what follows the layers."""
+
+    before: list[Part]
+    layer: list[Part]
+    layers: int
+    after: list[Part]
+
+    @property
+    def one_layer(self) -> int:
+        """The parameters of one layer."""
+        return sum(part.value for part in self.layer)
+
+    @property
+    def total(self) -> int:
+        """The parameters of the model."""
+        return sum(part.value for part in (*self.before, *self.after)) + self.layers * self.one_layer
+
+
+def drawn(chance: random.Random) -> tuple[Model, dict[str, int | str | bool]]:
+    """A GPT-2 with sizes drawn at random, and its config."""
+    d, layers = chance.choice((128, 256, 384, 640, 768, 1024, 1600)), chance.choice((2, 4, 6, 8, 12, 24, 36))
+    vocab, positions = chance.choice((65, 256, 5000, 8192, 16384, 32000, 50257)), chance.choice((64, 256, 512, 1024))
+    inner, tied = d * chance.choice((2, 4)), chance.random() < 0.5
+    before = [
+        Part(chance.choice(("Token embedding", "Embedding", "词嵌入")), f"{vocab} × {d}", vocab * d),
+        Part(chance.choice(("Positions", "位置嵌入", "Positional embedding")), f"{positions} × {d}", positions * d),
+    ]
+    layer = [
+        Part("Attention (Q, K, V, O)", f"4 × {d} × {d} + 4 × {d}", 4 * d * d + 4 * d),
+        Part("MLP", f"2 × {d} × {inner} + {inner} + {d}", 2 * d * inner + inner + d),
+        Part("LayerNorms", f"2 × 2 × {d}", 4 * d),
+    ]
+    after = [Part("Final LayerNorm", f"2 × {d}", 2 * d)]
+    if not tied:
+        after.append(Part("LM head", f"{d} × {vocab}", vocab * d))
+    config = {"model_type": "gpt2", "vocab_size": vocab, "n_positions": positions, "n_embd": d, "n_layer": layers}
+    return Model(before, layer, layers, after), config | {"n_inner": inner, "n_head": 4, "tie_word_embeddings": tied}
+
+
+def exact(number: int) -> str:
+    """124,439,808."""
+    return f"{number:,}"
+
+
+def rounded(number: int, digits: int = 2) -> str:
+    """124.44M."""
+    unit, letter = next((pair for pair in ((10**9, "B"), (10**6, "M"), (10**3, "K")) if number >= pair[0]), (1, ""))
+    return f"{number / unit:.{digits}f}{letter}" if letter else str(number)
+
+
+def roughly(number: int) -> str:
+    """124.4M."""
+    return rounded(number, 1)
+
+
+NUMBERS: dict[str, Callable[[int], str]] = {"exact": exact, "rounded": rounded, "roughly": roughly}
+
+
+def written(model: Model, layout: str, number: Callable[[int], str]) -> str:
+    """A derivation in one of `LAYOUTS`, with each number as `number` writes it."""
+    factor = exact if number is exact else rounded  # "12 × 7.09M = 85.1M"
+    each = Part("One layer", "", model.one_layer)
+    times = f"{model.layers} × {factor(model.one_layer)}"
+    every = Part(f"{model.layers} layers", times, model.layers * model.one_layer)
+    return LAYOUTS[layout](model, each, every, lambda part: _equation(part, number))
+
+
+def _equation(part: Part, number: Callable[[int], str]) -> str:
+    return f"{part.formula} = {number(part.value)}" if part.formula else number(part.value)
+
+
+Write = Callable[[Part], str]
+
+
+def _list(model: Model, each: Part, every: Part, write: Write) -> str:
+    before, layer, after = (
+        [f"- {part.label}: {write(part)}" for part in some]
+        for some in (model.before, [*model.layer, each], model.after)
+    )
+    whole = f"- Total: {write(Part('', '', model.total))}"
+    return "\n".join((*before, "", "Per layer:", "", *layer, "", f"- {every.label}: {write(every)}", *after, whole, ""))
+
+
+def _nested(model: Model, each: Part, every: Part, write: Write) -> str:
+    lines = [f"- {part.label}: {write(part)}" for part in model.before]
+    lines += ["- Transformer layer:", *(f"  - {part.label}: {write(part)}" for part in (*model.layer, each))]
+    lines += [f"- {part.label}: {write(part)}" for part in (every, *model.after)]
+    return "\n".join((*lines, f"- Total: {write(Part('', '', model.total))}", ""))
+
+
+def _tree(model: Model, each: Part, every: Part, write: Write) -> str:
+    lines = [
+        f"GPT\n├── {model.before[0].label}: {write(model.before[0])}",
+        f"├── {model.before[1].label}: {write(model.before[1])}",
+    ]
+    lines += [f"├── Layers (×{model.layers}):", *(f"│   ├── {part.label}: {write(part)}" for part in model.layer)]
+    lines += [f"│   └── {each.label}: {write(each)}", *(f"├── {part.label}: {write(part)}" for part in model.after)]
+    return "\n".join((*lines, f"Total: {write(Part('', '', model.total))}", ""))
+
+
+def _table(model: Model, each: Part, every: Part, write: Write) -> str:
+    layer = [part._replace(label=f"{part.label} per layer") for part in model.layer]
+    rows = [f"| {part.label} | {write(part)} |" for part in (*model.before, *layer, each, every, *model.after)]
+    return "\n".join(
+        ("| Part | Parameters |", "|---|---|", *rows, f"| Total | {write(Part('', '', model.total))} |", "")
+    )
+
+
+LAYOUTS = {"list": _list, "nested": _nested, "tree": _tree, "table": _table}
