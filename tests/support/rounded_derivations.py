@@ -1,4 +1,4 @@
-"""Right derivations with rounded numbers, in layouts that give one layer, all and the rest."""
+"""Right derivations with rounded numbers: one layer, all layers and the rest."""
 
 from __future__ import annotations
 
