@@ -69,7 +69,7 @@ def _model_of(statement: Statement) -> str:
 def in_columns(judge: Judge, places: Sequence[int]) -> tuple[int, ...]:
     """Return two totals of different models in one row.
 
-    A column of numbers per layer, next to that of all layers, counts the same model.
+    Columns of one layer and of all layers count the same model.
     """
     lines = judge.derivation.statements
     pairs = pairwise(place for place in places if "one" not in tags_of(lines[place].clause))
