@@ -47,6 +47,8 @@ _TOTAL_BEHIND = re.compile(
 )
 _CALLED = re.compile(r"\w[(（](?:\s*\w+\s*=\s*[^,()=]+,)*\s*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
+# Sentences before the last one: "for all 24 layers. In total the model has"
+_SENTENCES = re.compile(r".*[^\W\d][)\d]?\.\s+(?=[A-Z][a-z]+\s[^.=≈]*$)", re.DOTALL)
 LETTER = re.compile(r"[^\W\d]")
 _LISTED = re.compile(r"[^()=≈]+[=≈]\s*[\d.,]+\s?[KMB]?,\s")  # "One layer ≈ 7.1M, 12 layers ≈ 85.2M"
 
@@ -162,6 +164,7 @@ class Chains(Reading):
         if begin.goes_on and len(begin.sides) == 1:
             words = f"+ {words.strip()}"
         aside = "(" in text and text.count("(", 0, begin.start) > text.count(")", 0, begin.start)
+        words = _SENTENCES.sub("", words, count=1)
         self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end), aside=aside)
 
     def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:

@@ -76,7 +76,7 @@ _ABROAD = tuple(
 _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
 )
-_SUMMED = r"(?:sub-?total\w*|total\w*|gesamt|insgesamt|zusammen|toplam\w*|合计|小计|合計|小計|总计|総計|합계|소계|총합|итого|всего)"
+_SUMMED = r"(?:sub-?total\w*|total\w*|gesamt|insgesamt|zusammen|toplam\w*|合计|小计|合計|小計|总计|総計|합계|소계|총합|总参数量?|總參數量?|итого|всего)"
 # Words for layers behind their number, in the supported languages.
 LAYERS = (
     r"(?:layers|blocks|schichten|blöcke|couches|blocs|capas|bloques|camadas|blocos|strati|blocchi|katman|warstw\w*"
@@ -129,7 +129,10 @@ _ONE_LAYER = re.compile(
     r"|(?:(?:trans|de|en)\w+ )?(?:layer|block) (?:sub)?total)\W*",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"\bw[_ ]?v\b|\bv[_ ]?proj|\bvalues?\b", re.IGNORECASE)
+_VALUE = re.compile(
+    r"\bw[_ ]?v\b|\bv[_ ]?(?:proj|matri|weight|linear)|\bvalues?\b|\bv ?(?:投影|矩阵|矩陣|权重|線形|射影|行列|투영|행렬|프로젝션)",
+    re.IGNORECASE,
+)
 _VOCABULARY = re.compile(r"\b(?:tok|vocab|wte|word|emb)|词|詞|単語|토큰", re.IGNORECASE)
 
 

@@ -26,6 +26,10 @@ _GRID_RULE = re.compile(r"\s*[├┣╠╟][─━═]+(?:[┼╋╬╪][─━�
 _BARS = str.maketrans("│┃║├┣╠╟┼╋╬╪┤┫╣╢─━═", "|||" + "|" * 12 + "---")
 # Digits set apart from each other: "7 6 8×5 0 2 5 7"; a list "1 2 4 8" has no operator next to it.
 _SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(?:\d ){1,9}\d(?=\s?[×*^≈]|\s?\")|(?<=[×≈])(?:\d ){1,9}\d(?![\d.,])")
+# Mathematics as recognised in an image, every digit apart: "$3 0 , 5 2 2 \times 7 6 8$"
+_MATHEMATICS = re.compile(r"\$[^$]{3,600}\$|\A[^$]{0,600}\\(?:times|cdot|approx)\b[^$]{0,600}\Z")
+_TIGHT = re.compile(r"\d\d")
+_LOOSE = re.compile(r"(?<=\d) (?:([.,]) )?(?=\d)")
 _ATTRIBUTE = re.compile(r"\b[A-Za-z][\w-]*=\{[^{}]*\}")  # JSX: <line x1={20} y1={40}
 # JSX: <InlineMath math="2 \\times 3 = 6" />
 _FORMULA = re.compile(
@@ -55,9 +59,10 @@ _OF_PRODUCT = re.compile(
 )
 # "embedding_params: 25.2M  # 32768 * 768"
 _BY_PRODUCT = re.compile(
-    r"^(?P<label>[^=≈#/()\d]{1,80}[:=]\s*)(?P<value>[≈~]?\s?(?:\d{4,}|\d{1,3}(?:[,_]\d{3})+|\d[\d.]*\s?[KMB]))\s*(?:#|//)\s*"
-    r"(?P<product>\d[\d_,]*(?:\s*[*×]\s*\d[\d_,]*)+)\s*$"
+    r"^(?P<label>(?:[^=≈#/()\d]|(?<=[^\W\d])\d|\d(?=_)){1,80}[:=]\s*)(?P<value>[≈~]?\s?(?:\d{4,}|\d{1,3}(?:[,_]\d{3})+|\d[\d.]*\s?[KMB]))\s*(?:#|//)\s*"
+    r"(?P<product>\d[\d_,]*(?:(?:\s*[*×+]\s*|\sx\s)[≈~]?\d[\d_,.]*[KMB]?)+)\s*$"
 )
+_ROUGHLY = re.compile(r"[≈~]\s?")
 _QUOTIENT = re.compile(r"[=:(]\s*(\d{1,9})\s?//\s?(\d{1,9})\s?$")  # of Python: "head_dim = 768 // 12"
 
 _GROUPED = re.compile(r"(?<![\d,\uff0c])\d{1,3}(?:\uff0c\d{3})+(?![\d,\uff0c]|\s?[*×/+])")  # "23\uff0c835\uff0c648"
@@ -179,6 +184,8 @@ def plain(line: str) -> str:
         return line
     line = _without_box(line)
     line = _SPACED.sub(lambda digits: digits[0].replace(" ", ""), line)
+    if "\\" in line or "$" in line:
+        line = _MATHEMATICS.sub(_tightened, line)
     if "&" in line and ";" in line:
         line = html.unescape(line)
     if "<" in line:
@@ -193,7 +200,7 @@ def plain(line: str) -> str:
     if "print(" in line:
         line = _PRINTED.sub(r"\1", line)
     if ("#" in line or "//" in line) and not _divides(line):
-        line = _BY_PRODUCT.sub(r"\g<label>\g<product> = \g<value>", line)
+        line = _BY_PRODUCT.sub(_with_product, line)
         line = _OF_PRODUCT.sub(r"\g<rest> = ", _RESULT.sub(" = ", line))
     if line.count("\\(") != line.count("\\)"):  # Markdown's escaped parentheses, without mathematics between them
         line = line.replace("\\(", "(").replace("\\)", ")")
@@ -211,6 +218,11 @@ def plain(line: str) -> str:
         return line
     line = _IS.sub(" = ", line)
     return _VERB.sub(_related, line) if " " in line else line
+
+
+def _tightened(mathematics: re.Match[str]) -> str:
+    """Return mathematics with its digits together if all of them stand apart."""
+    return mathematics[0] if _TIGHT.search(mathematics[0]) else _LOOSE.sub(r"\1", mathematics[0])
 
 
 def _without_box(line: str) -> str:
@@ -239,6 +251,11 @@ def _separated(line: str) -> str:
     if "\uff0c" in line:
         line = _GROUPED.sub(lambda digits: digits[0].replace("\uff0c", ","), line)
     return _DASHES.sub(": ", line) if "----" in line else line
+
+
+def _with_product(row: re.Match[str]) -> str:
+    """Return a number, with its product in a comment, as an equation."""
+    return f"{row['label']}{_ROUGHLY.sub('', row['product'])} = {row['value']}"
 
 
 def _divides(line: str) -> bool:

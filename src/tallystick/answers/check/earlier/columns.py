@@ -220,9 +220,10 @@ class Columns:
 
 
 def item_around(lines: Sequence[str], number: int) -> int:
-    """Return the line at which the item of a list begins that a line stands under, or 0."""
+    """Return the line of the item or of the key, "layer:", that a line stands under, or 0."""
     begins = _parent(lines, number)
-    return begins if begins and _MARKED.match(lines[begins - 1]) else 0
+    heads = begins and (_MARKED.match(lines[begins - 1]) or lines[begins - 1].rstrip().endswith(":"))
+    return begins if heads else 0
 
 
 def _parent(lines: Sequence[str], number: int) -> int:

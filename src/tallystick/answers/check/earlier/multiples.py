@@ -12,7 +12,7 @@ from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.earlier.addends import Addends
-from tallystick.answers.check.labels import layers_of, tags_of
+from tallystick.answers.check.labels import KINDS, layers_of, tags_of
 from tallystick.derivations.arithmetic import Number, Value, exactly
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Derivation, Statement, names_sum
@@ -22,7 +22,7 @@ _TIMES_LABEL = re.compile(
     r"(?:[^\W\d][^\d=≈:|*×()]*\s)?\s*((?:[*×x]\s*\d{1,4}(?![\d.,])(?:\s+[^\W\d]+)*\s*)+)(?=[=≈:(]|[~]?\d[\d,._]{3,}|$)"
 )
 
-_COUNTS = re.compile(r"(?<![\d.,])\d{1,3}(?![\d.,]*\d)")
+_COUNTS = re.compile(r"(?<![\d.,A-WYZa-wyz_])\d{1,3}(?![\d.,]*\d)")
 SHORT = 2  # digits of a rounded number of layers
 LEAST_EXACT = 4  # the same of an exact one
 LEAST_DIGITS = 5  # before its zeros: $400,000 mistypes nothing
@@ -68,22 +68,31 @@ class Multiples:
         """Return a count in the label, a line above that the number multiplies, and if exactly.
 
         Else it counts layers of one that is above, and rounds them, or does but for a digit:
-        "6 layers: 19.9M" of 3.15M each.
+        "6 layers: 19.9M" of 3.15M each. "All blocks" counts as often as their number says.
         """
         if claim.expression is not None or claim.stated < LEAST_PRODUCT:
             return None
         counts = [count for count in map(int, _COUNTS.findall(statement.label)) if 1 < count <= MOST_TIMES]
-        above = self.so_far.free()[:MOST_ROWS] if counts else ()
+        about = tags_of(statement.label)
+        all_ = not counts and {"all", "block"} <= about <= KINDS
+        above = self.so_far.free()[:MOST_ROWS] if counts or all_ else ()
         precise = len(str(claim.stated).rstrip("0")) >= LEAST_DIGITS
         for count in counts:
             for place in above:
                 exact = self.so_far.at(place).stated * count == claim.stated
                 if exact or (precise and self._types(place, count, claim)):
                     return count, place, exact
-        layers = above if "block" in tags_of(statement.label) else ()
+        layers = above if "block" in about else ()
         one = [place for place in layers if "one" in tags_of(self.derivation.statements[place].label)][:1]
         fits = ((count, place, False) for place in one for count in counts if self._is_layers(place, count, claim))
-        return next(fits, None)
+        return next(fits, None) or (self._all(one[0], claim) if one and all_ else None)
+
+    def _all(self, place: int, claim: Claim) -> tuple[int, int, bool] | None:
+        """Return how many layers "All blocks" counts of the one on a line above, and that line."""
+        layer = self.so_far.at(place)
+        times = round(claim.stated / layer.stated) if layer.stated else 0
+        rounds = 1 < times <= MOST_TIMES and layer.written.times(exactly(times)).meets(claim.written)
+        return (times, place, True) if rounds else None
 
     def _is_layers(self, place: int, times: int, claim: Claim) -> bool:
         """Return whether a claim rounds `times` the number of a line, or does but for a digit."""
