@@ -48,7 +48,9 @@ _TOTAL_BEHIND = re.compile(
 _CALLED = re.compile(r"\w[(（](?:\s*\w+\s*=\s*[^,()=]+,)*\s*$")
 _SENTENCE = re.compile(r"[.;,。；，](?:\s|$)|[。；，→]|\s{3,}")
 # Sentences before the last one: "for all 24 layers. In total the model has"
-_SENTENCES = re.compile(r".*[^\W\d][)\d]?\.\s+(?=[A-Z][a-z]+\s[^.=≈]*$)", re.DOTALL)
+_SENTENCES = re.compile(r".*[\w)]\.\s+(?=[A-Z][a-z]+\s[^.:=≈]*$)", re.DOTALL)
+# Behind the last number of "~148.9K per layer, ~1.19M for all 8 layers"
+_FOR_ALL = re.compile(r"\s*(?:for|across|in|over|with)\s+((?:all|the)\b[^.,;:=≈~]{1,40})")
 LETTER = re.compile(r"[^\W\d]")
 _LISTED = re.compile(r"[^()=≈]+[=≈]\s*[\d.,]+\s?[KMB]?,\s")  # "One layer ≈ 7.1M, 12 layers ≈ 85.2M"
 
@@ -165,6 +167,8 @@ class Chains(Reading):
             words = f"+ {words.strip()}"
         aside = "(" in text and text.count("(", 0, begin.start) > text.count(")", 0, begin.start)
         words = _SENTENCES.sub("", words, count=1)
+        if len(begin.sides) == 1 and words.rstrip().endswith(",") and (whole := _FOR_ALL.match(text, end)):
+            words = whole[1]
         self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end), aside=aside)
 
     def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:

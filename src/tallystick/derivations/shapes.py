@@ -25,6 +25,21 @@ _BEFORE = re.compile(
     r"\s*[)\]]{1,2}\s*(?P<sign>→|[-=]+>|[=:#|]|//|\s)\s*\[?(?P<value>[≈~]?\s?\d[^=≈→#\]]*)\]?\s*(?:#.*)?"
 )
 
+# "W_K: 4096 * 128 → 524,288"
+_POINTED = re.compile(
+    r"(?P<words>[^=≈→>]*?)(?P<product>(?<![\d.,*+/^-] )(?<![\d.,*+/^-])\d[\d,_.]*[KM]?(?:\s*[*x+]\s*\d[\d,_.]*[KM]?){1,9})\s*(?:→|[-=]+>)"
+    r"\s*(?P<value>[≈~]?\s?\d[^=≈→#>]*)"
+)
+
+
+def product_to(text: str) -> re.Match[str] | None:
+    """Return the match of a line with a product, an arrow and a number, or None.
+
+    Its groups are `words`, `product` and `value`.
+    """
+    arrow = "→" in text or "->" in text or "=>" in text
+    return _POINTED.fullmatch(text) if arrow and len(text) <= LONGEST else None
+
 
 def shape_before(text: str) -> re.Match[str] | None:
     """Return the match of a line that ends in a shape and a number, or None.

@@ -14,7 +14,7 @@ from tallystick.derivations.expressions.tokens import Token
 from tallystick.derivations.expressions.units import unit_of
 from tallystick.derivations.expressions.words import ABOUT, PLUS
 from tallystick.derivations.reading import LEAST_SUM
-from tallystick.derivations.shapes import product_before, product_of, shape_before
+from tallystick.derivations.shapes import LEAST_TYPED, meant_by, product_before, product_of, product_to, shape_before
 from tallystick.derivations.slips import misrounds
 from tallystick.derivations.statements import BOUND, TOTAL, Side
 from tallystick.derivations.text.lines import Line
@@ -53,13 +53,18 @@ class Values(Chains):
             self._value(line, text, label)
 
     def _shaped(self, line: Line, text: str, label: str) -> bool:
-        """Add the number that a line states behind a shape; return whether there is one."""
+        """Add the number behind a shape, or behind a product and an arrow; return whether it is."""
         match = shape_before(text) if ")" in text or "]" in text else None
+        pointed = match is None and (match := product_to(text)) is not None
         number = alone_in(self._tokens(match["value"])) if match is not None else None
-        how = product_before(match, number) if match is not None and number is not None else None
-        if match is None or number is None or how is None:
+        if match is None or number is None:
             return False
-        words = f"{label} {text[: match.start('sign')]}"
+        found = prefix(self._tokens(match["product"]), ()) if pointed else None
+        ways = [found[0]] if found is not None and isinstance(found[0], Operation) else []
+        how = meant_by(ways, number, least=LEAST_TYPED) if pointed else product_before(match, number)
+        if how is None:
+            return False
+        words = f"{label} {text[: match.start('product' if pointed else 'sign')]}"
         self._add(line, words, [Side(how), Side(number, loose=match["value"][0] in "≈~")])
         return True
 

@@ -34,6 +34,9 @@ def _with_bias(product: re.Match[str]) -> str:
     return f"{product['one']} * {product['other']} + {size}" if size else product[0]
 
 
+_TO = re.compile(
+    r"\A(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|>]*?)\s*(?:→|[-=]{1,2}>)\s*(?P<value>[≈~]?\s?\d[^=≈→:|>]*)\Z"
+)
 _FROM = re.compile(
     r"\A(?P<words>[^=≈←\d]*[:|]\s*)(?P<value>[≈~]?\s?\d[\d.,_]*\s?\w{0,2})\s*(?:←|<-)\s*(?P<product>\d[^=≈()←]*\*[^=≈()←]*\d)(?P<rest>(?:\D[^=≈]*)?)\Z"
 )
@@ -44,11 +47,8 @@ _BIASED = re.compile(
 # What is rewritten: a mark without which no text matches, the pattern, and the new text.
 _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # "28 layers → 8,852,938,752", "final norm → 3072", but no "768 → 3072"
-    (
-        "→",
-        re.compile(r"\A(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|]*?)\s*→\s*(?P<value>[≈~]?\s?\d[^=≈→:|]*)\Z"),
-        r"\g<words>: \g<value>",
-    ),
+    ("→", _TO, r"\g<words>: \g<value>"),
+    (">", _TO, r"\g<words>: \g<value>"),
     # "activations: 200 MB ← 8 × 256 × 512 × 2 (fp16)"
     ("←", _FROM, r"\g<words>\g<product> = \g<value> \g<rest>"),
     ("<-", _FROM, r"\g<words>\g<product> = \g<value> \g<rest>"),
