@@ -25,6 +25,7 @@ _BEFORE = re.compile(
     r"\s*[)\]]{1,2}\s*(?P<sign>→|[-=]+>|[=:#|]|//|\s)\s*\[?(?P<value>[≈~]?\s?\d[^=≈→#\]]*)\]?\s*(?:#.*)?"
 )
 
+_ADDED = re.compile(r"\d\s*[)\]]\s*\+$")
 # "W_K: 4096 * 128 → 524,288"
 _POINTED = re.compile(
     r"(?P<words>[^=≈→>]*?)(?P<product>(?<![\d.,*+/^-] )(?<![\d.,*+/^-])\d[\d,_.]*[KM]?(?:\s*[*x+]\s*\d[\d,_.]*[KM]?){1,9})\s*(?:→|[-=]+>)"
@@ -57,7 +58,8 @@ def product_before(match: re.Match[str], number: Number) -> Operation | None:
         number: the number behind the shape.
     """
     words = match["words"].rstrip("([ ")
-    equation = words.endswith(("+", "-", "*", "/", "^", "="))  # "384 × (3 × 384) = 442,368"
+    # "384 × (3 × 384) = 442,368", but "head.weight + bias (1000, 256) + (1000) 257,000"
+    equation = words.endswith(("+", "-", "*", "/", "^", "=")) and not _ADDED.search(words)
     equation = equation or match["words"][-1:].isdigit()  # "2(1,600) = 3,200"
     small = number.value < LEAST_SUM and not words.endswith("Size")  # "torch.Size([768]) 768"
     if small or equation or ("*" in match["sizes"] and match["sign"] in "=:"):

@@ -76,14 +76,14 @@ _ABROAD = tuple(
 _WITHOUT = re.compile(
     r"\b(?:without|no|ignor\w+|exclud\w+|w/o|omit\w+)\s+(?:\w+\s+)?(bias|shift|scale|norm|position)\w*", re.I
 )
-_SUMMED = r"(?:sub-?total\w*|total\w*|gesamt|insgesamt|zusammen|toplam\w*|合计|小计|合計|小計|总计|総計|합계|소계|총합|总参数量?|總參數量?|итого|всего)"
+_SUMMED = r"(?:sub-?total\w*|total\w*|gesamt|insgesamt|zusammen|toplam\w*|合计|小计|合計|小計|总计|総計|합계|소계|총합|总参数量?|總參數量?|итого|всего|razem|łącznie|tổng(?: cộng)?)"
 # Words for layers behind their number, in the supported languages.
 LAYERS = (
     r"(?:layers|blocks|schichten|blöcke|couches|blocs|capas|bloques|camadas|blocos|strati|blocchi|katman|warstw\w*"
-    r"|tầng|lapisan|сло[её]в|блок\w+|层|層|レイヤー|ブロック|층|레이어|블록)"
+    r"|blok[óo]w|tầng|khối|lớp|lapisan|сло[её]в|блок\w+|层|層|レイヤー|ブロック|층|레이어|블록)"
 )
 _LAYERS = re.compile(
-    rf"\W*(?:(?:{_SUMMED}|i) (?:for |of |in |across |su |di |para )?)?(?:all |i )?(?:the )?(\d{{1,4}})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:\w+ )?{LAYERS}\s?{_SUMMED}?\W*",
+    rf"\W*(?:(?:{_SUMMED}|i) (?:for |of |in |across |su |di |para )?)?(?:all |i )?(?:the )?\(?(\d{{1,4}})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:\w+ )?{LAYERS}\s?{_SUMMED}?\W*",
     re.I,
 )
 _LAYERS_BEHIND = re.compile(

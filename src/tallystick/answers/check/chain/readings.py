@@ -312,6 +312,9 @@ class Readings:
             return True
         if isinstance(first_addend(left), Number) and last.meets(second):
             return True  # but "2.36M (768 × 3072 + 3072 × 768)" is their sum
+        added = last_addend(right)
+        if isinstance(added, Number) and added is not right and first.meets(alone(added, loose=loose) or second):
+            return True  # "fc1 … + fc2 → 1024 × 256 + 256 = 263,168 + 262,400"
         rest = without_first(left)  # "a × b = c + d + e = f" with f = d + e
         return rest is not None and self.value(rest, asides, loose=loose).meets(second)
 

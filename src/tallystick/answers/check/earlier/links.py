@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from tallystick.answers.check.chain.readings import Readings
 from tallystick.answers.check.chain.rounding import ROUND, is_cut
-from tallystick.answers.check.chain.sides import first_addend, first_factor, paired_parts
+from tallystick.answers.check.chain.sides import first_addend, first_factor, last_addend, paired_parts
 from tallystick.answers.check.claims import LEAST_COUNT, is_whole
 from tallystick.answers.check.earlier.references import References
 from tallystick.derivations.arithmetic import Expression, Number, Operation, alone, evaluate, exactly, is_sum
@@ -59,7 +59,9 @@ class Links:
             self.readings.value(whole, asides)
         ):
             return right
-        parts = (part for part in (first_addend(whole), first_factor(whole)) if isinstance(part, Number))
+        parts = (
+            part for part in (first_addend(whole), first_factor(whole), last_addend(whole)) if isinstance(part, Number)
+        )
         begun = (Side(part, right.loose) for part in parts)
         return next((one for one in begun if self.readings.agree(left, one, asides=asides)), right)
 

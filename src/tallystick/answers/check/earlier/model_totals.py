@@ -98,7 +98,10 @@ class ModelTotals:
 
     def _has_layers(self, found: Sum) -> bool:
         """Return whether one line of a list is another one, taken as often as the sum takes it."""
-        rows = [(self.so_far.at(place).written, exactly(times)) for place, times in zip(found.places, found.times, strict=True)]
+        rows = [
+            (self.so_far.at(place).written, exactly(times))
+            for place, times in zip(found.places, found.times, strict=True)
+        ]
         return any(row.times(times).meets(other) for row, times in rows if times.exact > 1 for other, _ in rows)
 
     def _repeated(self, statement: Statement, claim: Claim) -> Sum | None:
