@@ -175,7 +175,8 @@ class Rows(Values):
                 clause = f"{head} {cells[place]}"
                 self._add(line, label, [sides[place]], clause=clause, column=len(numbers) - before)
             return
-        self._add(line, label, [sides[place] for place in row])
+        related = not products and any(map(RELATION.search, cells))  # the number next to its bytes
+        self._add(line, label, [sides[place] for place in row], clause=f"{label} {cells[value]}" if related else "")
         one, last = wholes[value], wholes[numbers[-1]]
         # A smaller number behind it is a size, such as a rank.
         larger = isinstance(one, Number) and isinstance(last, Number) and last.value > one.value
@@ -220,8 +221,13 @@ def _are_near(one: Expression | None, other: Expression | None) -> bool:
 
 
 def _only_sizes(statement: Statement) -> bool:
-    """Return whether an equation of a remark only gives a size: "of hidden_size = 33"."""
+    """Return whether an equation of a row only gives a size, "of hidden_size = 33", or bytes.
+
+    Example of the latter: "| Total | 15,706,484,224 | 31,412,968,448 B = 31.41 GB |".
+    """
     sides = [side.expression for side in statement.sides]
+    if all(side.unit == "bytes" and isinstance(side.expression, Number) for side in statement.sides):
+        return True
     return bool(statement.name) and all(isinstance(side, Name) or _is_size(side) for side in sides)
 
 

@@ -59,9 +59,11 @@ class Values(Chains):
         number = alone_in(self._tokens(match["value"])) if match is not None else None
         if match is None or number is None:
             return False
-        found = prefix(self._tokens(match["product"]), ()) if pointed else None
-        ways = [found[0]] if found is not None and isinstance(found[0], Operation) else []
-        how = meant_by(ways, number, least=LEAST_TYPED) if pointed else product_before(match, number)
+        if pointed:
+            product = self._whole(match["product"])
+            how = meant_by([product], number, least=LEAST_TYPED) if isinstance(product, Operation) else None
+        else:
+            how = product_before(match, number)
         if how is None:
             return False
         words = f"{label} {text[: match.start('product' if pointed else 'sign')]}"

@@ -24,6 +24,7 @@ LEAST_SCALED = 100  # "524k" is in thousands, though the text has a variable k; 
 LEAST_BYTES = 10_000  # "180,224 B" are bytes: nobody writes that many billions
 LEAST_POWER, MOST_POWER = 3, 30  # of ten, behind a number
 MOST_FIRST = 10  # a larger number without decimals is a factor: 12 × 10^6
+MOST_RANGE = 3  # times its lower end is the upper end of a range: "1.0-1.2B"
 MOST_DIGITS = 280  # a unit after it multiplies it, and a float holds 308 digits
 
 _BYTES = {
@@ -130,6 +131,7 @@ _NUMBER = {
 
 _IS_DOTTED = re.compile(_DOTTED)
 _IS_DECIMAL = re.compile(r"\d+,\d{1,2}|0,\d{3}")
+_DIGITS = re.compile(r"[1-9]\d*(?:\.\d+)?")
 _GROUPS = re.compile(r"[,'’_ ]")
 
 
@@ -154,8 +156,12 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
             found.append(Token("stop", match[0], position, match.end()))
         elif match := _NUMBER[dots].match(line, position):
             number = _number(line, match, known, dots=dots)
-            joined = _compound(found[-1], number) if found else None
-            found[-1:] = [joined] if joined else [*found[-1:], number]
+            if joined := _compound(found[-1], number) if found else None:
+                found[-1] = joined
+            elif len(found) > 1 and found[-1].text == "-" and (joined := _range(found[-2], number)):
+                found[-2:] = [joined]
+            else:
+                found.append(number)
         elif found and found[-1].kind in ("number", "close", "word") and _TIMES.match(line, position):
             found.append(Token("operator", "*", position, position + 1))
         elif _is_scale_behind(line, position, found, known):
@@ -281,6 +287,18 @@ def _compound(one: Token, other: Token) -> Token | None:
         return None
     number = Number(one.number.value + other.number.value, other.number.unit, rounded=True)
     return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
+
+
+def _range(one: Token, other: Token) -> Token | None:
+    """Join a range, "1.0-1.2B" or "18M-20M", into its upper end, as vague as it is wide."""
+    low, high, digits = one.number, other.number, _DIGITS.match(other.text)
+    if low is None or high is None or digits is None or other.start - one.end != 1 or high.unit < 1 or not high.rounded:
+        return None
+    least = low.value if low.rounded else low.value * high.value / Fraction(digits[0])
+    if not least < high.value <= MOST_RANGE * least:
+        return None
+    number = high._replace(unit=2 * (high.value - least))
+    return Token("number", f"{one.text}-{other.text}", one.start, other.end, number)
 
 
 def _are_bytes(suffix: re.Match[str], number: Number, before: str, behind: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from tallystick.derivations.expressions.phrases import is_count
-from tallystick.derivations.expressions.tokens import Token
+from tallystick.derivations.expressions.tokens import LEAST_BYTES, Token
 
 _COUNTED = {
     "bytes": re.compile(
@@ -44,7 +44,14 @@ def unit_of(pieces: Sequence[Token]) -> str:
         words = [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
         text = " ".join(words)
         unit = next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
+        if "B" in words[:2] and _are_many(pieces[last]):
+            return "bytes"  # "805,306,368 B"
         bare = is_count(pieces[last].number) and not any(piece.kind == "word" for piece in pieces[last + 1 : last + 2])
         if unit or not (bare and last and pieces[last - 1].text in "*/"):
             return unit
     return ""
+
+
+def _are_many(piece: Token) -> bool:
+    """Return whether a number is too large for a unit of billions behind it."""
+    return piece.number is not None and not piece.number.rounded and piece.number.value >= LEAST_BYTES

@@ -198,8 +198,10 @@ class Doubts:
             return "gives a time: its unit is not followed"
         if not _LETTERS.isdisjoint(names):
             return "has a letter that may be a unit or a variable"  # "16 × 13B" where B is the batch
-        if isinstance(left.expression, Number) and self.readings.value(left.expression, asides).exact < LEAST_REFERENCE:
-            return "relates variables, and states no number"  # "1.05 = 2.67 - 1.33p"
+        small = isinstance(left.expression, Number) and self.readings.value(left.expression, asides)
+        fewer = names > set(names_in(right.expression)) and symbolic(left.expression) and symbolic(right.expression)
+        if fewer or (small and small.exact < LEAST_REFERENCE):
+            return "relates variables, and states no number"  # "2 × d × d_ff = 8 × d²", "1.05 = 2.67 - 1.33p"
         given = _substitutes(left.expression, right.expression)
         # "n × s = 64 × 4069" where s is 4096 is a slip.
         slip = any(is_one_slip(str(self.readings.stated[name].exact), str(number)) for name, number in given.items())

@@ -32,6 +32,7 @@ _LEAST_TYPED = 100  # two smaller numbers with one digit apart are not mistyped
 _LEAST_CONVERTED = Fraction(3, 2)  # nearer sides are in one unit
 _PER_BYTE = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
 # Bytes of a number in blocks of 32 that share a scale: Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0
+_LEAST_EACH = 64  # of something that a product counts
 _IN_BLOCKS = tuple(Fraction(size, 32) for size in (18, 20, 22, 24, 34))
 _LEAST_IN_BLOCKS = 10  # two digits
 _KIBI = tuple((PREFIXES[1] / PREFIXES[0]) ** power for power in range(MOST_PREFIXES))  # of KB, MB and so on
@@ -217,10 +218,12 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     # "4096 × 8 × 2 = 35,536 bytes" has no unit to be off by.
     whole = isinstance(number, Number) and number.unit == 1 and not number.rounded
     like = 0 if whole and isinstance(left.expression, Operation) else LIKE
+    each = whole and ratio.denominator == 1 and ratio >= _LEAST_EACH and right.unit == "bytes" and other > one
     conversions = _SCALES if right.unit == "bytes" and _ends_in_width(left.expression) else _CONVERSIONS
     near = (abs(ratio - conversion) <= like * ratio for conversion in conversions)
     blocks = not _ends_in_width(left.expression) and _is_in_blocks(one, number)
-    return "converts to another unit" if any(near) or blocks else ""
+    # "48 layers × 4,096 tokens = 805,306,368 B" omits the bytes of each
+    return "converts to another unit" if each or blocks or any(near) else ""
 
 
 def _is_in_blocks(weights: Fraction, number: Expression) -> bool:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from tallystick.answers.check.chain.mistyped import ends_alike
 from tallystick.answers.check.claims import Claim, is_total
 from tallystick.answers.check.earlier.addends import MOST_SUMMED, Addends
+from tallystick.answers.check.earlier.multiples import takes_layers
 from tallystick.answers.check.labels import tags_of
 from tallystick.derivations.statements import (
     BRANCH,
@@ -134,7 +135,8 @@ class Columns:
             first = one.line
             read.update(range(first, one.last + 1))
             words = (one.label, *(() if SUBTOTAL.search(one.label) else one.items))
-            if place in free and not any("one" in tags_of(word) for word in words):
+            one_layer = any("one" in tags_of(word) for word in words) and not takes_layers(one)
+            if place in free and not one_layer:
                 found.insert(0, place)
         unread = (
             line for number, line in enumerate(lines[first - 1 : statement.line - 1], first) if number not in read

@@ -77,9 +77,9 @@ class Implied:
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))
 
     def _adds_rest(self, statement: Statement, claim: Claim) -> bool:
-        """Return whether a number is the sum of all lines so far, but for those of one layer.
+        """Return whether a number adds all lines so far but those of one layer, or the totals.
 
-        These have it in their label, or stand under it.
+        The lines of one layer have it in their label, or stand under it.
         """
         lines, free = self.derivation.statements, self.so_far.free()
         named = [place for place in free if "one" not in tags_of(lines[place].label)]
@@ -88,8 +88,9 @@ class Implied:
             for place in named
             if not any("one" in tags_of(words) for words in (lines[place].heading, *lines[place].items))
         ]
-        whole = "one" not in tags_of(statement.label)
-        return whole and any(len(rest) > 1 and self.so_far.sum(rest).meets(claim.written) for rest in (named, under))
+        totals = [place for place in free if names_sum(lines[place].label)]
+        ways = [totals] if "one" in tags_of(statement.label) else [named, under, totals]
+        return any(len(rest) > 1 and self.so_far.sum(rest).meets(claim.written) for rest in ways)
 
     def _restates(self, statement: Statement, claim: Claim, places: Sequence[int]) -> bool:
         """Return whether a sentence repeats a total, or a number that is computed above it.

@@ -13,11 +13,11 @@ from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import Columns
-from tallystick.answers.check.earlier.multiples import has_multiples
+from tallystick.answers.check.earlier.multiples import has_multiples, takes_layers
 from tallystick.answers.check.labels import EMBEDDINGS, PARTIAL, TIED, tags_of
 from tallystick.derivations.arithmetic import Number, Value
 from tallystick.derivations.slips import is_typed_for
-from tallystick.derivations.statements import TOTAL, Derivation, Statement, names_sum
+from tallystick.derivations.statements import SUBTOTAL, TOTAL, Derivation, Statement, names_sum
 
 NEAR_SUM = 10  # a column that misses its total by more than 1/10 lacks an addend
 LEAST_TOTAL = 10_000  # a smaller number may be the sum of two sizes by chance: 1,536 = 768 + 768
@@ -142,7 +142,8 @@ class Lists:
             claim: its number.
             added: the last rows, whose sum it is.
         """
-        if statement.column or tags_of(statement.label) - {"all"} or not added:
+        own = tags_of(statement.label) - {"all"} or SUBTOTAL.search(statement.label)
+        if statement.column or own or not added:
             return None
         if "|" in statement.plain:
             rows = [place for place in self.so_far.free()[::-1] if self.allowances.are_listed([place])]
@@ -152,10 +153,10 @@ class Lists:
         else:
             return None  # "Total: 12 × 7,087,872 = 85,054,464" is meant so
         left = [place for place in rows if place < added[0]]
-        lines = [self.derivation.statements[place] for place in left]
-        embeds = [place for place, line in zip(left, lines, strict=True) if tags_of(line.label) & EMBEDDINGS]
+        embeds = [place for place in left if tags_of(self.derivation.statements[place].label) & EMBEDDINGS]
         large = self.so_far.sum(embeds).low > LEAST_OFF * claim.stated
-        partial = any(TIED.search(line.plain) or PARTIAL.search(line.plain) for line in (*lines, statement))
+        lines = [self.derivation.statements[place] for place in rows if self.so_far.at(place).stated] + [statement]
+        partial = any(TIED.search(line.plain) or PARTIAL.search(line.plain) for line in lines)
         sums = self.so_far.sum(rows)
         if not large or partial or sums.meets(claim.written) or self.are_apart(rows, counts=not is_bytes(statement)):
             return None
@@ -172,7 +173,9 @@ class Lists:
         """
         lines = [self.derivation.statements[place] for place in places]
         return any(
-            _RATE.search(f"{line.label} {line.clause}") or _REJECTED.search(line.plain) or is_bytes(line) == counts
+            (_RATE.search(f"{line.label} {line.clause}") and not takes_layers(line))
+            or _REJECTED.search(line.plain)
+            or is_bytes(line) == counts
             for line in lines
         )
 

@@ -19,6 +19,7 @@ from tallystick.answers.check.model.quantity import Quantity
 from tallystick.derivations.arithmetic import Number, Value, alone, exactly
 from tallystick.derivations.statements import TAKEN, Derivation, Statement
 
+MOST_UNLIKE = Fraction(1, 20)  # of a list, from the model, next to a total that is far from both
 MOST_ROUNDED = Fraction(3, 20)  # of a total with zeros at its end: 100M is not said of 124M
 _OF_LAYERS = OF_ATTENTION | OF_MLP | OF_EXPERTS | {"block"}
 
@@ -154,10 +155,12 @@ class ModelTotals:
             return None
         loose, rounds = alone(claim.side, loose=True) or claim.written, self.rounds(claim)
         far = _is_far(claim.side, loose, named.parameters)
+        twice = not claim.stated / NEAR <= named.parameters <= claim.stated * NEAR
+        most = (MOST_UNLIKE if twice else LITTLE) * named.parameters
         for found in self._lists(statement, claim, (1 + LITTLE) * named.parameters):
             less = loose.high < found.sums.low and not rounds  # than its own addends
             meant = far or less or is_mistyped(claim, found.sums, judged=True, least=LITTLE)
-            near = abs(found.sums.exact - named.parameters) <= LITTLE * named.parameters
+            near = abs(found.sums.exact - named.parameters) <= most
             if meant and near and not self._has_row_above(found.places[0]):
                 lines = self.derivation.statements[found.places[0] : self.so_far.place + 1]
                 taken = any(TAKEN.search(line.plain) for line in lines) or self.allowances.leaves_out(

@@ -10,10 +10,11 @@ from math import prod
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.labels import KINDS, layers_of, tags_of
-from tallystick.derivations.arithmetic import Number, Value, exactly
+from tallystick.derivations.arithmetic import Number, Operation, Value, exactly
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Derivation, Statement, names_sum
 
@@ -132,6 +133,21 @@ def times_before(statement: Statement) -> int:
     """Return how many times a line takes what is above it: 12 for "× 12 layers", or 0."""
     counts = _TIMES_LABEL.match(statement.plain)
     return prod(map(int, re.findall(r"\d+", counts[1]))) if counts else 0
+
+
+def takes_layers(statement: Statement, times: int = 0) -> bool:
+    """Return whether a statement has several layers in it: "7,087,872 × 12", "12 blocks".
+
+    Args:
+        statement: any statement.
+        times: how many layers; 0 for any number of them.
+    """
+    if (layers := layers_of(statement.label)) and times in (0, layers):
+        return True
+    products = (side.expression for side in statement.sides)
+    factors = ([part.value for part in numbers_in(one)] for one in products if isinstance(one, Operation))
+    several = (sorted(one) for one in factors if len(one) == 2 and max(one) >= LEAST_REFERENCE)
+    return any(times in one if times else 1 < one[0] <= MOST_TIMES for one in several)
 
 
 def has_multiples(rows: Sequence[Value], total: Value) -> bool:

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tallystick.answers.check.chain.mistyped import is_mistyped
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
-from tallystick.answers.check.earlier.multiples import MOST_TIMES
-from tallystick.answers.check.labels import LAYERS, layers_of, tags_of
-from tallystick.derivations.arithmetic import Number, Operation, exactly
-from tallystick.derivations.statements import Derivation, Statement
+from tallystick.answers.check.earlier.multiples import MOST_TIMES, takes_layers
+from tallystick.answers.check.labels import LAYERS, tags_of
+from tallystick.derivations.arithmetic import Number, exactly
+from tallystick.derivations.statements import Derivation
 
 # "6 × Transformer Block", "Block ×6", "32 transformer layers", "Encoder (12 camadas, …)"
 _COUNT = re.compile(
@@ -37,7 +36,7 @@ class Repeated:
     def times(self, place: int) -> int:
         """Return how often the whole has the number of a statement, by what it stands under."""
         times = self._times_around(place)
-        return 1 if times > 1 and _takes(self.derivation.statements[place], times) else times
+        return 1 if times > 1 and takes_layers(self.derivation.statements[place], times) else times
 
     def _times_around(self, place: int) -> int:
         """Return the count of layers that a statement stands under, or 1."""
@@ -66,7 +65,7 @@ class Repeated:
         found, counts, sums, several = list[int](), list[int](), exactly(0), False
         for place in self.so_far.free():
             count = min(self._times_around(place), MOST_TIMES)
-            if count > 1 and _takes(self.derivation.statements[place], count):
+            if count > 1 and takes_layers(self.derivation.statements[place], count):
                 return  # the layers are in the lines already
             several = several or count > 1
             found.append(place)
@@ -93,12 +92,3 @@ def count_in(words: str) -> int:
     """Return how many layers some words name, or 1: 6 of "6 × Block", "Block ×6" or "6 layers"."""
     count = _COUNT.search(words) if "=" not in words else None
     return int(count[1] or count[2]) if count is not None else 1
-
-
-def _takes(statement: Statement, times: int) -> bool:
-    """Return whether a statement has the layers in it: "7,087,872 × 12", "12 blocks"."""
-    if layers_of(statement.label) == times:
-        return True
-    products = (side.expression for side in statement.sides)
-    factors = ([part.value for part in numbers_in(one)] for one in products if isinstance(one, Operation))
-    return any(times in one and len(one) == 2 and max(one) >= LEAST_REFERENCE for one in factors)
