@@ -182,7 +182,9 @@ class Rows(Values):
         larger = isinstance(one, Number) and isinstance(last, Number) and last.value > one.value
         if numbers[-1] != value and (several or larger):
             # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
-            self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]])
+            head = self.head[numbers[-1]] if numbers[-1] < len(self.head) else ""
+            clause = f"{head} {cells[numbers[-1]]}"
+            self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]], clause=clause)
 
     def _nearest(
         self, wholes: Sequence[Expression | None], products: Sequence[int], number: int

@@ -38,8 +38,7 @@ def product_to(text: str) -> re.Match[str] | None:
 
     Its groups are `words`, `product` and `value`.
     """
-    arrow = "→" in text or "->" in text or "=>" in text
-    return _POINTED.fullmatch(text) if arrow and len(text) <= LONGEST else None
+    return _POINTED.fullmatch(text) if len(text) <= LONGEST else None
 
 
 def shape_before(text: str) -> re.Match[str] | None:

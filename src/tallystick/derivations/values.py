@@ -55,7 +55,8 @@ class Values(Chains):
     def _shaped(self, line: Line, text: str, label: str) -> bool:
         """Add the number behind a shape, or behind a product and an arrow; return whether it is."""
         match = shape_before(text) if ")" in text or "]" in text else None
-        pointed = match is None and (match := product_to(text)) is not None
+        arrow = match is None and ("→" in text or "->" in text or "=>" in text)
+        pointed = arrow and (match := product_to(text)) is not None
         number = alone_in(self._tokens(match["value"])) if match is not None else None
         if match is None or number is None:
             return False

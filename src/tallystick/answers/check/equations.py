@@ -210,13 +210,14 @@ class Judge(Verdicts):
             self._equation(statement, claim, *stated, False, last=False)
         count = len(self.equations)
         self._imply(statement, claim, judged=claim.expression is None)
-        if claim.expression is not None and is_sum(claim.expression) and (times := layers_of(statement.label)):
-            self._added_layers(times, statement, claim.expression.parts[0])
+        if statement.label and claim.expression is not None and is_sum(claim.expression):
+            self._added_layers(statement, claim.expression.parts[0])
         return any(one.left == claim.stated for one in self.equations[count:])
 
-    def _added_layers(self, times: int, statement: Statement, layers: Expression) -> None:
+    def _added_layers(self, statement: Statement, layers: Expression) -> None:
         """Judge the layers that a sum adds first: "Total (12 blocks): 85,054,464 + 39,383,808"."""
-        if not is_whole(layers) or not isinstance(layers, Number):
+        times = layers_of(statement.label)
+        if not (times and isinstance(layers, Number) and is_whole(layers)):
             return
         claim = lone(layers)
         place = self.multiples.of(times, statement, claim)

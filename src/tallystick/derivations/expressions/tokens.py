@@ -155,13 +155,7 @@ def tokens(line: str, known: Collection[str] = (), *, dots: bool = False) -> lis
         if line[position] in "012" and (match := _NO_NUMBER.match(line, position)):
             found.append(Token("stop", match[0], position, match.end()))
         elif match := _NUMBER[dots].match(line, position):
-            number = _number(line, match, known, dots=dots)
-            if joined := _compound(found[-1], number) if found else None:
-                found[-1] = joined
-            elif len(found) > 1 and found[-1].text == "-" and (joined := _range(found[-2], number)):
-                found[-2:] = [joined]
-            else:
-                found.append(number)
+            _add_number(found, _number(line, match, known, dots=dots))
         elif found and found[-1].kind in ("number", "close", "word") and _TIMES.match(line, position):
             found.append(Token("operator", "*", position, position + 1))
         elif _is_scale_behind(line, position, found, known):
@@ -278,6 +272,16 @@ def _number(line: str, match: re.Match[str], known: Collection[str], *, dots: bo
         if suffix["scale"] and (unit := _SUFFIX.match(line, end)) and unit["bytes"]:  # "8M KB"
             number, end = times(number, _scale_of(unit)), unit.end()
     return Token("number", line[match.start() : end], match.start(), end, number)
+
+
+def _add_number(found: list[Token], number: Token) -> None:
+    """Add a number to the tokens before it, joined to the one that it is part of."""
+    if joined := _compound(found[-1], number) if found else None:
+        found[-1] = joined
+    elif len(found) > 1 and found[-1].text == "-" and (joined := _range(found[-2], number)):
+        found[-2:] = [joined]
+    else:
+        found.append(number)
 
 
 def _compound(one: Token, other: Token) -> Token | None:

@@ -183,9 +183,7 @@ def plain(line: str) -> str:
     if not line.strip():
         return line
     line = _without_box(line)
-    line = _SPACED.sub(lambda digits: digits[0].replace(" ", ""), line)
-    if "\\" in line or "$" in line:
-        line = _MATHEMATICS.sub(_tightened, line)
+    line = _together(line)
     if "&" in line and ";" in line:
         line = html.unescape(line)
     if "<" in line:
@@ -218,6 +216,12 @@ def plain(line: str) -> str:
         return line
     line = _IS.sub(" = ", line)
     return _VERB.sub(_related, line) if " " in line else line
+
+
+def _together(line: str) -> str:
+    """Return a line with the digits of each number together that stand apart."""
+    line = _SPACED.sub(lambda digits: digits[0].replace(" ", ""), line)
+    return _MATHEMATICS.sub(_tightened, line) if "\\" in line or "$" in line else line
 
 
 def _tightened(mathematics: re.Match[str]) -> str:

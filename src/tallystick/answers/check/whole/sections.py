@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.claims import OF_MODEL, Claim, is_total, measures
+from tallystick.answers.check.claims import OF_MODEL, Claim, is_in_bytes, is_total, measures
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import (
     EMBEDDINGS,
@@ -19,12 +21,14 @@ from tallystick.answers.check.labels import (
     nearest_tags,
     tags_of,
 )
-from tallystick.derivations.arithmetic import Operation
+from tallystick.derivations.arithmetic import Number, Operation
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
 # "Total Engram: 5.36T (~10%)", "23.8M parameters just for embeddings"
 _SHARE = re.compile(r"\d\s?[KMBT]?\W{0,3}\([≈~]?\s?(\d{1,2}(?:\.\d+)?)\s?%\s?(?:\)|(?:of|von|del?|du)\b)")
 _JUST_FOR = re.compile(r"\d\s?[KMBT]?\s+(?:param\w*|weights)\s+(?:just|only|alone) (?:for|in) [^=≈]*$", re.IGNORECASE)
+MOST_PARAMETERS = 10**14  # of a model; a larger number counts operations
+LEAST_ROWS = 2  # of a table, above their sum
 MOST_SHARE = 95  # percent that a part may have of the whole
 SO_FAR = re.compile(
     r"\b(?:so far|bislang|bisher|jusqu['’]ici|hasta ahora|até agora|fin qui|пока что)\b|到目前为止|目前为止|ここまで|지금까지",
@@ -217,3 +221,64 @@ def counts_embeddings(judge: Judge, claim: Claim) -> bool:
 def _is_product(claim: Claim) -> bool:
     """Return whether a claim is computed as a product: "66,965,776 × 4 = 267.9 MB"."""
     return isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "*/"
+
+
+def largest_of(judge: Judge) -> Fraction:
+    """Return the largest number that may count parameters among those that a text computes."""
+    lines = zip(judge.derivation.statements, judge.claims, strict=True)
+    sizes = (claim.meant for line, claim in lines if claim is not None and claim.expression and not measures(line))
+    return max((size for size in sizes if size <= MOST_PARAMETERS), default=Fraction(0))
+
+
+def active_in(judge: Judge) -> frozenset[int]:
+    """Return the statements of active parameters alone, and those that use them."""
+    lines = enumerate(zip(judge.derivation.statements, judge.claims, strict=True))
+    found = [(place, claim) for place, (line, claim) in lines if claim is not None and ACTIVE.search(line.label)]
+    return frozenset(place for place, _ in found).union(*(claim.users for _, claim in found))
+
+
+def sums_rows(judge: Judge, place: int) -> bool:
+    """Return whether a row called a total is the sum of the rows of its table above it."""
+    lines, claim = judge.derivation.statements, judge.claims[place]
+    label = lines[place].label
+    if claim is None or not TOTAL.search(label) or is_in_bytes(lines[place]):
+        return False
+    if claim.expression is None and "one" in tags_of(label):
+        return False  # "| Total per layer | 113M |"
+    rows = list[int]()
+    for row in range(place - 1, -1, -1):
+        if "|" not in lines[row].plain or lines[row + 1].line - lines[row].last > 1:
+            break
+        rows.append(row)
+    rows = _without_parts(judge, rows)
+    counted = len(rows) >= LEAST_ROWS and all(judge.claims[row] is not None for row in rows)
+    section = is_of_section(judge, claim, claim.meant)
+    return counted and not section and judge.so_far.sum(rows).meets(claim.written)
+
+
+def _without_parts(judge: Judge, rows: Sequence[int]) -> list[int]:
+    """Return rows, the last first, without the parts of another row.
+
+    "2 × 156" multiplies the sum of the rows above it.
+    """
+    found, parts = list[int](), 0
+    for number, row in enumerate(rows):
+        if parts:
+            parts -= 1
+            continue
+        found.append(row)
+        product = claim.expression if (claim := judge.claims[row]) is not None else None
+        if isinstance(product, Operation) and product.symbols == ("*",):
+            above = [one.stated if (one := judge.claims[other]) is not None else 0 for other in rows[number + 1 :]]
+            sums = list(accumulate(above))[1:]
+            factors = [factor.value for factor in product.parts if isinstance(factor, Number)]
+            parts = next((sums.index(factor) + 2 for factor in factors if factor in sums), 0)
+    return found
+
+
+def factors_of(claim: Claim) -> list[Fraction]:
+    """Return the numbers of a product of two factors, the smaller first, or []."""
+    product = claim.expression
+    if not (isinstance(product, Operation) and product.symbols == ("*",)):
+        return []
+    return sorted(part.value for part in product.parts if isinstance(part, Number))

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate
 from math import log2
 from typing import NamedTuple
 
-from tallystick.answers.check.chain.rounding import ROUND
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, names_in, numbers_in, symbolic
-from tallystick.answers.check.chain.variables import MOST_COUNTED
 from tallystick.answers.check.claims import (
     LEAST_COUNT,
     PARAMETERS,
     Claim,
     is_in_bytes,
-    is_of_adapters,
     is_total,
     measures,
     mentions_adapters,
@@ -27,18 +22,20 @@ from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import layers_of, tags_of
 from tallystick.answers.check.whole.prose import in_prose
 from tallystick.answers.check.whole.sections import (
-    ACTIVE,
     MOST_LABEL_WORDS,
     SO_FAR,
     about_of,
+    active_in,
     adds,
     counts_embeddings,
+    factors_of,
     is_bare,
-    is_matrix,
     is_near,
     is_of_section,
     is_part,
+    largest_of,
     says_total,
+    sums_rows,
     words_of,
 )
 from tallystick.answers.check.whole.several import (
@@ -49,15 +46,13 @@ from tallystick.answers.check.whole.several import (
     named_apart,
     plain_total,
 )
+from tallystick.answers.check.whole.unstated import running, unstated
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation
 from tallystick.derivations.statements import TOTAL, Statement
 
-MOST_PARAMETERS = 10**14  # of a model; a larger number counts operations
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
-PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
 LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
 LEAST_PRECISE = 50  # a total by its rounding: 6.71B and 80.5M, and no 7B
-LEAST_ROWS = 2  # of a table, above their sum
 
 
 class Whole(NamedTuple):
@@ -110,9 +105,11 @@ def _stated_whole(judge: Judge) -> Whole:
     Without a model, the largest statement labelled as a total is chosen, or else the largest. Then
     totals that are derived one after another, each from lines of its own, are of several models.
     """
+    if (last := running(judge)) is not None:
+        return Whole(last)
     statements = judge.derivation.statements
-    collected, active = _collected(judge), _active(judge)
-    largest = _largest(judge)
+    collected, active = _collected(judge), active_in(judge)
+    largest = largest_of(judge)
     least = max(Fraction(1), largest / LEAST_OF_PARTS)  # 70% is a share; "N = 96" counts layers
     found = {
         place: claim
@@ -120,7 +117,7 @@ def _stated_whole(judge: Judge) -> Whole:
         if claim is not None
         and not measures(statement)
         and (statement.column < 2 or is_of_models(judge, place))
-        and (claim.meant >= least or _sums_rows(judge, place))
+        and (claim.meant >= least or sums_rows(judge, place))
         and (claim.expression is not None or claim.meant > LEAST_STATED)
         and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, claim, collected)
@@ -137,8 +134,7 @@ def _stated_whole(judge: Judge) -> Whole:
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     found = {place: claim for place, claim in found.items() if not is_bare(judge, statements[place], claim)} or found
     if not found:
-        ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, in_prose, _layers_alone, _stored))
-        return Whole(next((place for place in ways if place is not None), None))
+        return Whole(unstated(judge))
     if judge.quantities is None:
         named = [place for place in found if is_total(statements[place])]
         if any(adds(found[place]) for place in named):
@@ -200,160 +196,6 @@ def _is_item(statement: Statement) -> bool:
     return begins_line(statement) and len(statement.label.split()) <= MOST_LABEL_WORDS and not sentence
 
 
-def _largest(judge: Judge) -> Fraction:
-    """Return the largest number that may count parameters among those that a text computes."""
-    lines = zip(judge.derivation.statements, judge.claims, strict=True)
-    sizes = (claim.meant for line, claim in lines if claim is not None and claim.expression and not measures(line))
-    return max((size for size in sizes if size <= MOST_PARAMETERS), default=Fraction(0))
-
-
-def _of_adapters(judge: Judge) -> int | None:
-    """Return the largest adapter number computed from earlier adapter numbers, or None.
-
-    It serves a text about adapters, without a model.
-    """
-    if judge.quantities is not None:
-        return None
-    found = set()
-    for place, (statement, claim) in enumerate(zip(judge.derivation.statements, judge.claims, strict=True)):
-        if claim and adds(claim) and not is_in_bytes(statement) and (place in found or is_of_adapters(statement)):
-            found |= {user for user in claim.users if judge.so_far.at(user).meant > claim.meant}
-    ends = (place for place in found if not is_in_bytes(judge.derivation.statements[place]))
-    largest = max(ends, key=lambda place: (judge.so_far.at(place).meant, place), default=None)
-    if largest is not None:
-        return largest
-    return next((place for place in range(len(judge.claims)) if _sums_rows(judge, place)), None)
-
-
-def _sums_rows(judge: Judge, place: int) -> bool:
-    """Return whether a row called a total is the sum of the rows of its table above it."""
-    lines, claim = judge.derivation.statements, judge.claims[place]
-    label = lines[place].label
-    if claim is None or not TOTAL.search(label) or is_in_bytes(lines[place]):
-        return False
-    if claim.expression is None and "one" in tags_of(label):
-        return False  # "| Total per layer | 113M |"
-    rows = list[int]()
-    for row in range(place - 1, -1, -1):
-        if "|" not in lines[row].plain or lines[row + 1].line - lines[row].last > 1:
-            break
-        rows.append(row)
-    rows = _without_parts(judge, rows)
-    counted = len(rows) >= LEAST_ROWS and all(judge.claims[row] is not None for row in rows)
-    section = is_of_section(judge, claim, claim.meant)
-    return counted and not section and judge.so_far.sum(rows).meets(claim.written)
-
-
-def _without_parts(judge: Judge, rows: Sequence[int]) -> list[int]:
-    """Return rows, the last first, without the parts of another row.
-
-    "2 × 156" multiplies the sum of the rows above it.
-    """
-    found, parts = list[int](), 0
-    for number, row in enumerate(rows):
-        if parts:
-            parts -= 1
-            continue
-        found.append(row)
-        product = claim.expression if (claim := judge.claims[row]) is not None else None
-        if isinstance(product, Operation) and product.symbols == ("*",):
-            above = [one.stated if (one := judge.claims[other]) is not None else 0 for other in rows[number + 1 :]]
-            sums = list(accumulate(above))[1:]
-            factors = [factor.value for factor in product.parts if isinstance(factor, Number)]
-            parts = next((sums.index(factor) + 2 for factor in factors if factor in sums), 0)
-    return found
-
-
-def _difference(judge: Judge) -> int | None:
-    """Return the difference that takes a part from the model's total, or None.
-
-    It serves a text that explains one total by another: "163.0M - 38.6M = 124.4M".
-    """
-    if judge.quantities is None:
-        return None
-    whole = Number(Fraction(judge.quantities.total))
-    for place, claim in enumerate(judge.claims):
-        taken = claim.expression if claim is not None else None
-        if isinstance(taken, Operation) and taken.symbols == ("-",) and taken.parts[0] == whole:
-            return place
-    return None
-
-
-def _layers_alone(judge: Judge) -> int | None:
-    """Return the number of all layers, if a text counts nothing else of its model, or None."""
-    found = [
-        (place, claim)
-        for place, claim in enumerate(judge.claims)
-        if claim is not None and claim.match is not None and claim.match.is_layers and not claim.match.one_layer
-        if claim.expression is not None and not measures(judge.derivation.statements[place])
-    ]
-    largest = _largest(judge) if found else 0
-    ways = (place for place, one in reversed(found) if one.meant >= largest and not counts_embeddings(judge, one))
-    return next(ways, None)
-
-
-def _stored(judge: Judge) -> int | None:
-    """Return the largest number, if it is exact, stands alone and is stored in bytes, or None.
-
-    Example: "= 2,004,177,600", and below it "2,004,177,600 parameters × 4 bytes".
-    """
-    counts = {
-        place: claim
-        for place, claim in enumerate(judge.claims)
-        if claim is not None and not measures(judge.derivation.statements[place])
-    }
-    place = max(counts, key=lambda one: counts[one].stated, default=None)
-    if place is None or not counts[place].adds or counts[place].expression is not None:
-        return None
-    if counts[place].stated % ROUND == 0:
-        return None  # "12B parameters × 2 bytes" of a model that the text does not count
-    stores = (judge.claims[user] for user in counts[place].users if is_in_bytes(judge.derivation.statements[user]))
-    return place if any(one and counts[place].stated in _factors(one) for one in stores) else None
-
-
-def _last_sum(judge: Judge) -> int | None:
-    """Return the last equation if it adds or repeats layers and is the largest, else None.
-
-    It serves a text without a stated total, and without a model. Bytes, operations and small
-    numbers may follow it.
-    """
-    statements = judge.derivation.statements
-    claims = [
-        (place, claim)
-        for place, claim in enumerate(judge.claims)
-        if claim is not None and claim.stated >= LEAST_REFERENCE and not measures(statements[place])
-    ]
-    if not claims or judge.quantities is not None:
-        return None
-    place, last = claims[-1]
-    statement = statements[place]
-    largest = all(claim.meant < last.meant for _, claim in claims[:-1])
-    about = about_of(statement)
-    layers = "block" in tags_of(words_of(statement)) - {"one"} and _repeats(judge, last)  # "36 layers: 36 × 1.8B"
-    plain = (adds(last) or layers or _is_estimate(last)) and not measures(statement) and not about - {"all", "block"}
-    matrix = len(claims) == 1 and is_matrix(last) and not _is_estimate(last)
-    section = is_part(judge, last) or is_of_section(judge, last, last.meant) or place in _active(judge)
-    section = section or (is_total(statement) and not says_total(judge, statement, last, about))
-    return place if largest and plain and not matrix and not section else None
-
-
-def _is_estimate(claim: Claim) -> bool:
-    """Return whether a claim is the estimate 12·L·d² of a whole model: "12 × 96 × 12288²"."""
-    product = claim.expression
-    if not (isinstance(product, Operation) and set(product.symbols) == {"*"}):
-        return False
-    counts = [part.value for part in product.parts if isinstance(part, Number)]
-    squares = [part for part in product.parts if isinstance(part, Operation) and part.symbols == ("^",)]
-    return PER_SQUARE in counts and len(counts) == 2 and max(counts) <= MOST_COUNTED and len(squares) == 1
-
-
-def _repeats(judge: Judge, claim: Claim) -> bool:
-    """Return whether a claim multiplies an earlier number by a count: "36 × 1.8B"."""
-    sizes = _factors(claim)
-    earlier = {one.stated for one in judge.claims if one is not None and one is not claim}
-    return len(sizes) == 2 and 1 < sizes[0] <= MOST_COUNTED and sizes[1] >= LEAST_REFERENCE and sizes[1] in earlier
-
-
 def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -> bool:
     """Return whether a statement may be the total, given its addends and its label."""
     statement = judge.derivation.statements[place]
@@ -381,25 +223,10 @@ def _is_model(judge: Judge, claim: Claim, *, rounded: bool) -> bool:
     return claim.stated == total or (rounded and low <= total <= high and (high - low) * LEAST_PRECISE <= total)
 
 
-def _factors(claim: Claim) -> list[Fraction]:
-    """Return the numbers of a product of two factors, the smaller first, or []."""
-    product = claim.expression
-    if not (isinstance(product, Operation) and product.symbols == ("*",)):
-        return []
-    return sorted(part.value for part in product.parts if isinstance(part, Number))
-
-
 def _is_share(claim: Claim) -> bool:
     """Return whether a claim is a fraction of a large number: "0.5 × 6738M"."""
-    sizes = _factors(claim)
+    sizes = factors_of(claim)
     return len(sizes) == 2 and sizes[0] < 1 and sizes[1] >= LEAST_COUNT
-
-
-def _active(judge: Judge) -> frozenset[int]:
-    """Return the statements of active parameters alone, and those that use them."""
-    lines = enumerate(zip(judge.derivation.statements, judge.claims, strict=True))
-    found = [(place, claim) for place, (line, claim) in lines if claim is not None and ACTIVE.search(line.label)]
-    return frozenset(place for place, _ in found).union(*(claim.users for _, claim in found))
 
 
 def _last_computed(judge: Judge) -> int:
