@@ -32,13 +32,11 @@ from tallystick.answers.check.terms import times as times_of
 from tallystick.answers.check.verdicts import Verdicts
 from tallystick.derivations.arithmetic import (
     ASIDES,
-    Expression,
     Number,
     Operation,
     Undefined,
     alone,
     exactly,
-    is_sum,
 )
 from tallystick.derivations.expressions.phrases import is_count
 from tallystick.derivations.slips import is_typed_for
@@ -210,21 +208,7 @@ class Judge(Verdicts):
             self._equation(statement, claim, *stated, False, last=False)
         count = len(self.equations)
         self._imply(statement, claim, judged=claim.expression is None)
-        if statement.label and claim.expression is not None and is_sum(claim.expression):
-            self._added_layers(statement, claim.expression.parts[0])
         return any(one.left == claim.stated for one in self.equations[count:])
-
-    def _added_layers(self, statement: Statement, layers: Expression) -> None:
-        """Judge the layers that a sum adds first: "Total (12 blocks): 85,054,464 + 39,383,808"."""
-        times = layers_of(statement.label)
-        if not (times and isinstance(layers, Number) and is_whole(layers)):
-            return
-        claim = lone(layers)
-        place = self.multiples.of(times, statement, claim)
-        one = self.so_far.at(place) if place is not None else None
-        if one is not None and is_whole(one.side) and one.stated * times != claim.stated:
-            product = Operation(("*",), (Number(Fraction(times)), one.side))
-            self._equation(statement, claim, product, layers, False, last=False, part=True)
 
     def _restates(
         self,

@@ -79,7 +79,7 @@ _WITHOUT = re.compile(
 _SUMMED = r"(?:sub-?total\w*|total\w*|gesamt|insgesamt|zusammen|toplam\w*|合计|小计|合計|小計|总计|総計|합계|소계|총합|总参数量?|總參數量?|итого|всего|razem|łącznie|tổng(?: cộng)?)"
 # Words for layers behind their number, in the supported languages.
 LAYERS = (
-    r"(?:layers|blocks|schichten|blöcke|couches|blocs|capas|bloques|camadas|blocos|strati|blocchi|katman|warstw\w*"
+    r"(?:layers|blocks|schichten|blöcke|couches|blocs|capas|bloques|camadas|blocos|strati|blocchi|katman|blok|warstw\w*"
     r"|blok[óo]w|tầng|khối|lớp|lapisan|сло[её]в|блок\w+|层|層|レイヤー|ブロック|층|레이어|블록)"
 )
 _LAYERS = re.compile(

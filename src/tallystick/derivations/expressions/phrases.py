@@ -100,10 +100,19 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
             or _PRECISION.fullmatch(piece.text)
             or _is_label(pieces, place, start)
             or _names(pieces, place, known)
+            or _is_each(pieces[start:end], place - start)
         )
         if not (said or _is_adjective(pieces, place) or (long and _counts_factor(pieces, place))):
             return False
     return True
+
+
+def _is_each(pieces: Sequence[Token], place: int) -> bool:
+    """Return whether a product ends in what it is of: "22 layers × 1,183,872 per layer"."""
+    per, *behind = pieces[place:]
+    unit = per.text == "per" and len(behind) == 1 and _UNIT.fullmatch(behind[0].text) is not None
+    counts = unit and is_count(pieces[0].number) and sum(piece.number is not None for piece in pieces) == 2
+    return counts and any(piece.text == "*" for piece in pieces[:place])
 
 
 def is_count(number: Number | None) -> bool:

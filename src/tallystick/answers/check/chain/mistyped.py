@@ -11,6 +11,7 @@ from tallystick.derivations.slips import LEAST_TYPED, in_units, is_one_slip, mis
 
 MOST_SPREAD = 10  # of a sum of whole numbers behind ≈
 LEAST_SHORT = 3  # the same of a number that counts parameters, next to a product
+LEAST_LESS = 4  # the same of a rounded total that is less than its addends
 LEAST_TAIL = 5  # digits at the end of two numbers that are equal by chance once in 100,000
 LEAST_UNSURE = 5  # digits of an exact number next to a product that holds words
 LEAST_EXACT = 6  # the same of an exact number, whatever it is called
@@ -52,9 +53,24 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
     if len(written) != len(meant):
         return False
     swapped = sorted(written) == sorted(meant)
-    enough = exact or (judged and abs(sums.exact - claim.stated) > (LEAST_SWAPPED if swapped else least) * sums.exact)
+    less = judged and len(written) >= LEAST_LESS and claim.written.high < sums.low  # than its addends
+    enough = (
+        exact
+        or less
+        or (judged and abs(sums.exact - claim.stated) > (LEAST_SWAPPED if swapped else least) * sums.exact)
+    )
     digits = (LEAST_TOTAL if judged else LEAST_EXACT) if exact else LEAST_TYPED
     return enough and len(written) >= digits and is_one_slip(written, meant)
+
+
+def digits_of(claim: Claim) -> int:
+    """Return how many digits a number is written with, without the zeros that only round it."""
+    number = claim.side
+    return (
+        len(str(in_units(claim.stated, to_zeros(number, loose=claim.rounded).unit)))
+        if isinstance(number, Number)
+        else 0
+    )
 
 
 def to_zeros(number: Number, *, loose: bool) -> Number:

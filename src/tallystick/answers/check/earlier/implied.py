@@ -246,7 +246,9 @@ def is_only(statement: Statement) -> bool:
 
 
 def begins_line(statement: Statement) -> bool:
-    """Return whether the label begins its line, as in a list or table, not mid-sentence."""
+    """Return whether the label begins its line, as in a list or table, or is the heading above."""
+    if statement.label == statement.heading:
+        return True  # "### Total parameters", and below it "144.99M parameters"
     return statement.plain.lstrip("|#*+-• ").startswith(statement.label[:MOST_BEGUN])
 
 

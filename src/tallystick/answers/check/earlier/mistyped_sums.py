@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from tallystick.answers.check.chain.mistyped import is_mistyped
+from tallystick.answers.check.chain.mistyped import digits_of, is_mistyped
 from tallystick.answers.check.claims import Claim, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
@@ -19,6 +19,7 @@ from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import TAKEN, Derivation, Side, margin_of
 
 LEAST_ADDENDS = 3
+LEAST_APART = 5  # digits of a rounded total, of lines in several sections
 MOST_BEFORE = 2  # lines above the last ones
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
@@ -66,7 +67,8 @@ class MistypedSums:
                 carried = any(self.so_far.at(one).error for one in found)
                 # Three digits are a sum's by chance, once a text has many sections.
                 sections = {line.section for line in lines}
-                apart = claim.is_rounded and (len(sections) > 1 or not self._are_indented_alike(found))
+                few = claim.is_rounded and digits_of(claim) < LEAST_APART
+                apart = few and (len(sections) > 1 or not self._are_indented_alike(found))
                 again = any(
                     self.allowances.rounds_total(self.so_far.at(one), [place for place in found if place != one])
                     for one in found
