@@ -88,6 +88,7 @@ class Reading:
         aside: bool = False,
         titles: bool = False,
         column: int = 0,
+        defines: bool = True,
     ) -> None:
         if not sides:
             return
@@ -96,7 +97,7 @@ class Reading:
                 return
             label = self.heading  # "### Total parameters", and below it "~10.5M parameters"
         first = sides[0].expression
-        if isinstance(first, Name):
+        if isinstance(first, Name) and defines:
             name = first.name
         statement = Statement(
             line.first,

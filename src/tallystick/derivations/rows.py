@@ -50,7 +50,9 @@ class Rows(Values):
                 wholes[place] = next((how for number in numbered if (how := product_of(cell, number))), None)
                 wholes[place] = wholes[place] or (self._named_sum(cell) if place else None)
         others = (
-            wholes[1:] if isinstance(wholes[0], Number) else [one for one in wholes[1:] if isinstance(one, Operation)]
+            wholes[1:]
+            if isinstance(wholes[0], Number | Name)
+            else [one for one in wholes[1:] if isinstance(one, Operation)]
         )
         if WORD.search(cells[0]) and any(others):
             wholes[0] = None  # "| 6 encoder + 6 decoder layers | 6 × 7,356,416 | 44,138,496 |" begins with a label
@@ -176,7 +178,8 @@ class Rows(Values):
                 self._add(line, label, [sides[place]], clause=clause, column=len(numbers) - before)
             return
         related = not products and any(map(RELATION.search, cells))  # the number next to its bytes
-        self._add(line, label, [sides[place] for place in row], clause=f"{label} {cells[value]}" if related else "")
+        clause = f"{label} {cells[value]}" if related else ""
+        self._add(line, label, [sides[place] for place in row], clause=clause, defines=False)  # "| Norm | d | 1,024 |"
         one, last = wholes[value], wholes[numbers[-1]]
         # A smaller number behind it is a size, such as a rank.
         larger = isinstance(one, Number) and isinstance(last, Number) and last.value > one.value

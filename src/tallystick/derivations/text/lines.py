@@ -29,6 +29,7 @@ _OWN_RESULT = re.compile(
 _ITEM = re.compile(
     r"\s*[-*•]\s.*:\s*[≈~]?\s?\d[\d,.]*\s?[^\W\d]{0,3}\s*$"
 )  # "- Weights: 496 MB" of a list, with its sum below: "= 1.7 GB"
+_ADDEND = re.compile(r"\s*\d[\d,._]{2,}\s*(?:\([^()=]*\))?\s*")
 _SIGN = re.compile(r"(?://|#+)\s*[^\W\d]")  # begins a comment or heading; "# = 4,718,592" continues the line above
 # Mathematics copied from a web page, one token a line.
 _TOKEN = re.compile(r"\s*(?:[*/+=≈]|[KMBT]|\d[\d,.]*[KMB]?)\s*")
@@ -76,6 +77,7 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines, with the lines of one equation merged."""
     held: Line | None = None
     blank: Line | None = None  # between the lines of a long chain
+    above = ""  # the line before `held`
     for line in lines:
         if held is not None and line.text and not line.plain.strip():
             continue  # markup alone, such as $$
@@ -89,7 +91,7 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
         if held is not None and _ends_sum(held, line):
             held = held._replace(last=line.last, plain=f"{held.plain} =")
             continue
-        if held is not None and _belongs(held, line):
+        if held is not None and _belongs(held, line) and not _ends_column(above, held, line):
             text = held.text if held.last == line.first else f"{held.text} {line.text}"
             held = held._replace(plain=_COMMENT.sub("", held.plain))
             power = "^" if _is_power(held, line) else " "  # a superscript on its own line
@@ -97,11 +99,25 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
             continue
         if held is not None:
             yield held
+            above = held.plain
         held = line
     if held is not None:
         yield held
     if blank is not None:
         yield blank
+
+
+def _ends_column(above: str, held: Line, line: Line) -> bool:
+    """Return whether a line is the last addend of a column, and the only one with a sign.
+
+    Example: "24,576,000", "70,791,168  (8 layers)", "+      768", and a rule below them.
+    """
+    column = held.first == held.last and all(_ADDEND.fullmatch(one) for one in (above, held.plain))
+    return (
+        column
+        and line.plain.lstrip().startswith("+")
+        and _ADDEND.fullmatch(line.plain.replace("+", " ", 1)) is not None
+    )
 
 
 def _ends_sum(held: Line, line: Line) -> bool:

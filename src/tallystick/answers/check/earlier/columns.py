@@ -97,9 +97,7 @@ class Columns:
             if place in free and "one" not in tags_of(one.label) and not BRANCH.match(one.text):
                 found.append(place)
         missed = any(
-            TAKEN.search(lines[number - 1])
-            or TAKEN_TIMES.search(lines[number - 1])
-            or (number not in read and HUNDREDS.search(lines[number - 1]))
+            self._is_taken(number) or (number not in read and HUNDREDS.search(lines[number - 1]))
             for number in range(first, statement.line)
         )
         computed = sum(self.so_far.at(place).expression is not None for place in found)
@@ -143,8 +141,16 @@ class Columns:
         )
         computed = sum(self.so_far.at(place).expression is not None for place in found)
         sure = len(found) >= LEAST_ADDENDS and computed >= least_computed and not any(map(HUNDREDS.search, unread))
-        taken = any(TAKEN.search(line) or TAKEN_TIMES.search(line) for line in lines[first - 1 : statement.line])
+        taken = any(map(self._is_taken, range(first, statement.line + 1)))
         return found if sure and not taken and not self._are_nested(found) else []
+
+    def _is_taken(self, number: int) -> bool:
+        """Return whether a line is taken away, or several times that its number does not have."""
+        line = self.derivation.lines[number - 1]
+        if TAKEN.search(line) or not TAKEN_TIMES.search(line):
+            return TAKEN.search(line) is not None
+        near = self.derivation.statements[max(0, self.so_far.place - MOST_SUMMED) : self.so_far.place + 1]
+        return not any(takes_layers(one) for one in near if one.line == number)
 
     def block(self, statement: Statement, *, spaced: bool = False) -> list[int]:
         """Return the statements on the lines right above a total, one on each, under its heading.

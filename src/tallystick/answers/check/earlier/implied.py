@@ -18,7 +18,7 @@ from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, 
 from tallystick.answers.check.earlier.mistyped_sums import MistypedSums
 from tallystick.answers.check.earlier.model_totals import ModelTotals
 from tallystick.answers.check.earlier.repeated import Repeated
-from tallystick.answers.check.labels import EMBEDDINGS, KINDS, names_layer, names_part, tags_of
+from tallystick.answers.check.labels import EMBEDDINGS, KINDS, OF_MLP, PROJECTIONS, names_layer, names_part, tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.statements import (
     SUBTOTAL,
@@ -141,7 +141,18 @@ class Implied:
         small = len(above) == 2 and claim.stated < LEAST_TOTAL and not judged
         if small or "parameters" in units or self._adds_embedding(above, statement):
             above = []
+        if above and not sums_up and self._is_one_matrix(above, statement):
+            return []
         return self.so_far.summed_with_size(claim.stated) if sums_up and not above and is_whole(claim.side) else above
+
+    def _is_one_matrix(self, places: Sequence[int], statement: Statement) -> bool:
+        """Return whether a number is of one matrix, and by chance the sum of others above it.
+
+        Example: "K: 1,048,576", "V: 1,048,576", "O: 2,097,152".
+        """
+        matrix = tags_of(statement.label) & (PROJECTIONS | OF_MLP - {"mlp"})
+        others = (tags_of(self.derivation.statements[place].label) for place in places)
+        return len(matrix) == 1 and all(matrix.isdisjoint(one) for one in others)
 
     def _is_off(self, statement: Statement, claim: Claim, found: Sum, *, judged: bool) -> bool:
         """Return whether a number unaccountably misses the sum of lines that it must add."""

@@ -13,6 +13,7 @@ from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import TAKEN_TIMES
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR
 from tallystick.answers.check.earlier.model_totals import ModelTotals
+from tallystick.answers.check.earlier.multiples import takes_layers
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import Number, alone, exactly
 from tallystick.derivations.slips import is_one_slip, is_typed_for
@@ -63,7 +64,10 @@ class MistypedSums:
                 and not (self.allowances.leaves_out(found, claim) or self._lacks_one(found, claim))
             ):
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
-                taken = any(TAKEN.search(line.plain) or TAKEN_TIMES.search(line.plain) for line in lines)
+                taken = any(
+                    TAKEN.search(line.plain) or (TAKEN_TIMES.search(line.plain) and not takes_layers(line))
+                    for line in lines
+                )
                 carried = any(self.so_far.at(one).error for one in found)
                 # Three digits are a sum's by chance, once a text has many sections.
                 sections = {line.section for line in lines}

@@ -156,6 +156,17 @@ def is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
     return far_below or (claim.expression is not None and not adds(claim))
 
 
+def is_below(judge: Judge, claim: Claim) -> bool:
+    """Return whether a claim is far below the model's total, and below a part that is computed.
+
+    Example: "Total: 67,108,864" of two embeddings, and "24 × 12.6M = 302M" of the same model.
+    """
+    if judge.quantities is None or is_near(judge, claim):
+        return False
+    parts = (one.meant for one in judge.claims if one and one.expression and not one.kind)
+    return any(claim.meant * FAR < part <= judge.quantities.total for part in parts)
+
+
 def is_part(judge: Judge, claim: Claim) -> bool:
     """Return whether a larger number of parameters is computed from a claim.
 
