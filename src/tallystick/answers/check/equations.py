@@ -163,7 +163,7 @@ class Judge(Verdicts):
         one, count = first.parts
         if isinstance(one, Number) and one.value >= LEAST_TOTAL and isinstance(count, Number) and is_count(count):
             claim = lone(one, rounded=sides[0].loose)
-            if any(self.so_far.at(place).stated == one.value for place in self.so_far.free()):
+            if any(exactly(self.so_far.at(place).stated).meets(claim.written) for place in self.so_far.free()):
                 return  # "Total: 884,736 × 3" of three rows with that number
             if (found := self.implied.sum(statement, claim, judged=True)) is not None:
                 self._sum_of(statement, claim, found)

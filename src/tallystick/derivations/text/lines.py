@@ -84,7 +84,7 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
         if held is not None and blank is None and not line.text and _may_go_on(held):
             blank = line
             continue
-        if held is not None and blank is not None and not _RESULT.match(line.plain):
+        if held is not None and blank is not None and (not _RESULT.match(line.plain) or _is_of_list(held, line)):
             yield from (held, blank)
             held = None
         blank = None
@@ -153,6 +153,11 @@ def _belongs(held: Line, line: Line) -> bool:
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain):
         return False
     return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and relates)
+
+
+def _is_of_list(held: Line, line: Line) -> bool:
+    """Return whether a result is of the whole list above it: "- 512 × 2048 = 1,048,576", "= 3M"."""
+    return held.text.startswith(("- ", "* ")) and line.margin < held.margin and RELATION.search(held.plain) is not None
 
 
 def _is_apart(held: Line, line: Line) -> bool:

@@ -11,6 +11,7 @@ from tallystick.derivations.statements import Statement
 
 LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
 MOST_LEFT_OUT = Fraction(1, 1000)  # of a model: norms, biases, a router
+MOST_GIVEN = 2  # numbers in the sentences up to a total that is only given
 
 
 def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
@@ -28,7 +29,7 @@ def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
     found = [
         statement
         for statement in judge.derivation.prose
-        if statement.line >= first
+        if (statement.line >= first or _follows(judge, statement, total))
         and (value := alone(_number(statement), loose=False)) is not None
         and (value.low <= total <= value.high or (rounded and value.is_exact and _is_nearly(value.exact, total)))
         and (value.high - value.low) * LEAST_SHARE <= total
@@ -40,6 +41,12 @@ def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
     judge.derivation = judge.derivation._replace(statements=(*judge.derivation.statements, best))
     judge.claims.append(lone(_number(best)))
     return len(judge.claims) - 1
+
+
+def _follows(judge: Judge, statement: Statement, total: int) -> bool:
+    """Return whether an exact total in a sentence follows several other numbers in sentences."""
+    before = [one for one in judge.derivation.prose if one.line <= statement.line]
+    return _number(statement).value == total and len(before) > MOST_GIVEN
 
 
 def _is_nearly(number: Fraction, total: int) -> bool:
