@@ -13,7 +13,7 @@ from tallystick.derivations.expressions.phrases import is_sure
 from tallystick.derivations.expressions.units import unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
 from tallystick.derivations.shapes import meant_by, product_of, shape_in
-from tallystick.derivations.statements import Row, Side, Statement
+from tallystick.derivations.statements import TOTAL, Row, Side, Statement
 from tallystick.derivations.text.lines import RELATION, Line
 from tallystick.derivations.values import WORD, Values
 
@@ -22,6 +22,7 @@ NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two col
 _WORDED = re.compile(r"\((\d[^()]{0,200}[*×]\s?\d[^()]{0,80})\)\s*$")
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,]*)+)(?:,\s[^()\d]*)?\)\s*$")
+_RANGE = re.compile(r"\d\s?[KMBT]?-\d")  # "| 7-8B | 1 | 1 × 24 GB |"
 _COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
 _INNER = re.compile(r"[A-Za-z]\w*_\w+|W[A-Z]")  # "| Attention | W_Q | (4096, 4096) | 16.8M |"
 # The size of a model in a table's first column: "d_inner (expanded)", "num_layers"
@@ -42,7 +43,8 @@ class Rows(Values):
         A cell that holds an equation is read like a line.
         """
         cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
-        wholes = [self._whole(cell) for cell in cells]
+        total = TOTAL.search(line.plain) is not None  # "| Total | 18-20M |"
+        wholes = [self._whole(cell) if total or not _RANGE.search(cell) else None for cell in cells]
         numbered = [side for side in wholes if isinstance(side, Number)]
         self._keep(line, cells, wholes)
         for place, cell in enumerate(cells):
