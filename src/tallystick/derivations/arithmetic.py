@@ -152,7 +152,9 @@ class _Evaluation(NamedTuple):
     def value(self, node: Expression) -> Value:
         self.budget.step(9)
         if isinstance(node, Number):
-            return self.replaced(node) or _rounded(node, node.rounded or (self.loose and node.is_decimal))
+            rounded = node.rounded or (self.loose and node.is_decimal)
+            exact = node.value  # asked most often, it calls nothing more
+            return self.replaced(node) or (_rounded(node, True) if rounded else Value(exact, exact, exact))
         if isinstance(node, Name):
             if node.name not in self.names:
                 raise Undefined(node.name)

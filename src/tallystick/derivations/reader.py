@@ -194,6 +194,7 @@ class _Reader(Rows, Totals):
             if _ARITHMETIC.search(line.plain):
                 self._miss(line)
         self.outline.put(line)
+        self.above = line
         large = len(self.prose) < MOST_PROSE and _NUMBERS.search(line.plain)
         if large and not BOUND.search(line.plain) and not _HEADING.match(line.text):
             self._sentences(line)

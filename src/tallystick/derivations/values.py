@@ -24,6 +24,14 @@ LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a l
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 LEAST_BYTES, MOST_BYTES = Fraction(1, 2), 20  # of a parameter: four bits, and training with Adam
+_COUNTED = re.compile(
+    r"\W*(?:(?:total|num(?:ber of)?|#)\W)?(?:param(?:eter)?s?|参数量?|count)(?:\scount)?\W*", re.IGNORECASE
+)
+# "- Shape: 50257 × 768", and below it "- Parameters: 38,597,376"
+_SHAPE_ALONE = re.compile(
+    r"\W*(?:weights?\s|matrix\s)?(?:shape|size|dim(?:ension)?s?|matrix|形状)\W{1,6}?(?P<sizes>[(\[]?\s*\d[\d,]*\s*[*,]\s*\d[\d,]*\s*[)\]]?)\W*",
+    re.IGNORECASE,
+)
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _AROUND = re.compile(r"(?<=\d)\s+\*\s+(?=10\^)")  # blanks in "6.61  × 10^9" part no columns
@@ -93,7 +101,7 @@ class Values(Chains):
         pieces = self._tokens(value)
         number = alone_in(pieces)
         if number is not None and (colon or columns or label):
-            product = self._product_near(words, value, behind, number)
+            product = self._product_near(words, value, behind, number) or self._product_above(line, words, number)
             unit = unit_of(pieces) or ("parameters" if columns and self._have_bytes(pieces, number, behind) else "")
             sides = [Side(number, loose=pieces[0].kind != "number", unit=unit)]
             if (again := _mistyped_again(pieces, number)) is not None:
@@ -146,6 +154,18 @@ class Values(Chains):
             return Side(how)
         how = product_of(_CELLS.split(words)[-1], number) or product_of(words, number) if product is None else None
         return product if how is None else Side(how)
+
+    def _product_above(self, line: Line, words: str, number: Number) -> Side | None:
+        """Return the product of the shape on the line above "Parameters: 77,194,752", or None."""
+        counts = self.above is not None and self.above.last == line.first - 1 and _COUNTED.fullmatch(words)
+        shape = _SHAPE_ALONE.fullmatch(self.above.plain) if counts and self.above is not None else None
+        if shape is None:
+            return None
+        sizes = ", ".join(
+            re.findall(r"\d+", shape["sizes"].replace(",", "") if "*" in shape["sizes"] else shape["sizes"])
+        )
+        how = product_of(f"({sizes})", number, biased=True)
+        return None if how is None else Side(how)
 
     def _product(self, text: str) -> Side | None:
         """Return the arithmetic at the start of a text, or None.

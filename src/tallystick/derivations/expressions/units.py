@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from tallystick.derivations.expressions.phrases import is_count
-from tallystick.derivations.expressions.tokens import LEAST_BYTES, Token
+from tallystick.derivations.expressions.tokens import LEAST_BYTES, MOST_WIDE, Token
 
 _COUNTED = {
     "bytes": re.compile(
@@ -44,14 +44,17 @@ def unit_of(pieces: Sequence[Token]) -> str:
         words = [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
         text = " ".join(words)
         unit = next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
-        if "B" in words[:2] and _are_many(pieces[last]):
-            return "bytes"  # "805,306,368 B"
+        if "B" in words[:2] and _counts_bytes(pieces, last):
+            return "bytes"
         bare = is_count(pieces[last].number) and not any(piece.kind == "word" for piece in pieces[last + 1 : last + 2])
         if unit or not (bare and last and pieces[last - 1].text in "*/"):
             return unit
     return ""
 
 
-def _are_many(piece: Token) -> bool:
-    """Return whether a number is too large for a unit of billions behind it."""
-    return piece.number is not None and not piece.number.rounded and piece.number.value >= LEAST_BYTES
+def _counts_bytes(pieces: Sequence[Token], place: int) -> bool:
+    """Return whether B behind a number is of bytes: "805,306,368 B", "× 2 B"."""
+    number = pieces[place].number
+    if number is None or number.rounded:
+        return False  # 6.74 B are billions
+    return number.value >= LEAST_BYTES or (number.value <= MOST_WIDE and place > 0 and pieces[place - 1].text == "*")

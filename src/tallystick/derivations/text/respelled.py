@@ -86,7 +86,7 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     ("bias", _BIASED, _with_bias),
     ("偏置", _BIASED, _with_bias),
     # "Value (640 × 640):   = 409,600"
-    ("=", re.compile(r"(?<=\d\)):\s{0,80}=\s*(?=[≈~]?\s?\d[^=≈]*$)"), " = "),
+    ("):", re.compile(r"(?<=\d\)):\s{0,80}=\s*(?=[≈~]?\s?\d[^=≈]*$)"), " = "),
     # "28 x Block:  -> 427,392,000"
     (":", re.compile(r":\s*(?:→|[-─=]>)\s*(?=[≈~]?\s?\d[^→>:=]*$)"), ": "),
 )

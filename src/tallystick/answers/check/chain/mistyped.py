@@ -53,12 +53,8 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
     if len(written) != len(meant):
         return False
     swapped = sorted(written) == sorted(meant)
-    less = judged and len(written) >= LEAST_LESS and claim.written.high < sums.low  # than its addends
-    enough = (
-        exact
-        or less
-        or (judged and abs(sums.exact - claim.stated) > (LEAST_SWAPPED if swapped else least) * sums.exact)
-    )
+    enough = exact or (judged and abs(sums.exact - claim.stated) > (LEAST_SWAPPED if swapped else least) * sums.exact)
+    enough = enough or (judged and len(written) >= LEAST_LESS and claim.written.high < sums.low)
     digits = (LEAST_TOTAL if judged else LEAST_EXACT) if exact else LEAST_TYPED
     return enough and len(written) >= digits and is_one_slip(written, meant)
 
@@ -66,11 +62,9 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
 def digits_of(claim: Claim) -> int:
     """Return how many digits a number is written with, without the zeros that only round it."""
     number = claim.side
-    return (
-        len(str(in_units(claim.stated, to_zeros(number, loose=claim.rounded).unit)))
-        if isinstance(number, Number)
-        else 0
-    )
+    if not isinstance(number, Number):
+        return 0
+    return len(str(in_units(claim.stated, to_zeros(number, loose=claim.rounded).unit)))
 
 
 def to_zeros(number: Number, *, loose: bool) -> Number:

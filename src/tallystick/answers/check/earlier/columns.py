@@ -147,7 +147,7 @@ class Columns:
     def _is_taken(self, number: int) -> bool:
         """Return whether a line is taken away, or several times that its number does not have."""
         line = self.derivation.lines[number - 1]
-        if TAKEN.search(line) or not TAKEN_TIMES.search(line):
+        if TAKEN.search(line) or "(" not in line or not TAKEN_TIMES.search(line):
             return TAKEN.search(line) is not None
         near = self.derivation.statements[max(0, self.so_far.place - MOST_SUMMED) : self.so_far.place + 1]
         return not any(takes_layers(one) for one in near if one.line == number)

@@ -16,7 +16,7 @@ from tallystick.answers.check.earlier.repeated import Repeated
 from tallystick.answers.check.labels import KINDS, OF_ATTENTION, OF_EXPERTS, OF_MLP, nearest_tags, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
 from tallystick.answers.check.model.quantity import Quantity
-from tallystick.derivations.arithmetic import Number, Value, alone, exactly
+from tallystick.derivations.arithmetic import Number, Value, alone
 from tallystick.derivations.statements import TAKEN, Derivation, Statement
 
 MOST_UNLIKE = Fraction(1, 20)  # of a list, from the model, next to a total that is far from both
@@ -92,18 +92,8 @@ class ModelTotals:
         layer, rest = set[str](), set[str]()
         for place, times in zip(found.places, found.times, strict=True):
             (layer if times > 1 else rest).update(self._tags(place))
-        if self._has_layers(found):
-            return None
         whole = layer & OF_ATTENTION and layer & (OF_MLP | OF_EXPERTS) and not rest & _OF_LAYERS
         return found if whole and self._misses(found.sums, layer | rest, claim) else None
-
-    def _has_layers(self, found: Sum) -> bool:
-        """Return whether one line of a list is another one, taken as often as the sum takes it."""
-        rows = [
-            (self.so_far.at(place).written, exactly(times))
-            for place, times in zip(found.places, found.times, strict=True)
-        ]
-        return any(row.times(times).meets(other) for row, times in rows if times.exact > 1 for other, _ in rows)
 
     def _repeated(self, statement: Statement, claim: Claim) -> Sum | None:
         """Return all lines of a total's list, those of one layer several times, or None."""

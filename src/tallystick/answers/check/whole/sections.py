@@ -156,14 +156,15 @@ def is_of_section(judge: Judge, claim: Claim, largest: Fraction) -> bool:
     return far_below or (claim.expression is not None and not adds(claim))
 
 
-def is_below(judge: Judge, claim: Claim) -> bool:
-    """Return whether a claim is far below the model's total, and below a part that is computed.
+def is_below_part(judge: Judge, place: int, largest: Fraction) -> bool:
+    """Return whether a total is far below the model's, and below a part that is computed later.
 
-    Example: "Total: 67,108,864" of two embeddings, and "24 × 12.6M = 302M" of the same model.
+    Example: "Total: 67,108,864" of two embeddings, and then "24 × 12.6M = 302M" of one model.
     """
-    if judge.quantities is None or is_near(judge, claim):
+    claim = judge.so_far.at(place)
+    if judge.quantities is None or claim.meant * FAR >= largest or is_near(judge, claim):
         return False
-    parts = (one.meant for one in judge.claims if one and one.expression and not one.kind)
+    parts = (one.meant for one in judge.claims[place + 1 :] if one and one.expression and not one.kind)
     return any(claim.meant * FAR < part <= judge.quantities.total for part in parts)
 
 

@@ -30,7 +30,7 @@ from tallystick.answers.check.whole.sections import (
     counts_embeddings,
     factors_of,
     is_bare,
-    is_below,
+    is_below_part,
     is_near,
     is_of_section,
     is_part,
@@ -130,11 +130,8 @@ def _stated_whole(judge: Judge) -> Whole:
     # "total" of the embeddings, and of a layer's attention
     if len(sections) > 1 or any(_has_larger(judge, place) for place in sections):
         found = {place: claim for place, claim in found.items() if place not in sections}
-    found = {
-        place: claim
-        for place, claim in found.items()
-        if not (is_of_section(judge, claim, largest) or is_below(judge, claim))
-    }
+    found = {place: claim for place, claim in found.items() if not is_of_section(judge, claim, largest)}
+    found = {place: claim for place, claim in found.items() if not is_below_part(judge, place, largest)}
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
         found = {place: claim for place, claim in found.items() if not symbolic(claim.side)}
     found = {place: claim for place, claim in found.items() if not is_bare(judge, statements[place], claim)} or found
