@@ -124,4 +124,88 @@ def _table(model: Model, each: Part, every: Part, write: Write) -> str:
     )
 
 
-LAYOUTS = {"list": _list, "nested": _nested, "tree": _tree, "table": _table}
+def _keys(model: Model, each: Part, every: Part, write: Write) -> str:
+    """Keys and numbers, with the products in comments: "mlp: 4.72M  # 2 × 768 × 3072"."""
+
+    def line(part: Part) -> str:
+        formula = f"  # {part.formula}" if part.formula else ""
+        return f"{part.label.lower()}: {write(part._replace(formula=''))}{formula}"
+
+    layer = [f"  {line(part)}" for part in (*model.layer, each._replace(label="total"))]
+    whole = Part("total", "", model.total)
+    return "\n".join(
+        (
+            *map(line, model.before),
+            "layer:",
+            *layer,
+            line(every._replace(label="layers")),
+            *map(line, (*model.after, whole)),
+            "",
+        )
+    )
+
+
+def _comments(model: Model, each: Part, every: Part, write: Write) -> str:
+    """Comments of code: "self.mlp = MLP()  # 2 × 768 × 3072 = 4.72M", "# all blocks: 85.05M"."""
+
+    def line(part: Part) -> str:
+        return f"self.{part.label.split(' ')[0].lower()} = build()  # {write(part)}"
+
+    blocks = [f"# per block: {write(each)}", f"# all blocks: {write(every._replace(formula=''))}"]
+    whole = Part("", "", model.total)
+    lines = (*map(line, model.before), f"# {model.layers} blocks, each:", *map(line, model.layer), *blocks)
+    return "\n".join((*lines, *map(line, model.after), f"# total: {write(whole)}", ""))
+
+
+def _arrows(model: Model, each: Part, every: Part, write: Write) -> str:
+    """An arrow before each number: "MLP: 2 × 768 × 3072 -> 4.72M"."""
+
+    def line(part: Part) -> str:
+        return (
+            f"{part.label}: {part.formula} -> {write(part._replace(formula=''))}"
+            if part.formula
+            else f"{part.label} -> {write(part)}"
+        )
+
+    parts = (
+        *model.before,
+        *model.layer,
+        each._replace(label="Total per layer"),
+        every._replace(formula=""),
+        *model.after,
+    )
+    return "\n".join((*map(line, parts), line(Part("Total", "", model.total)), ""))
+
+
+def _prose(model: Model, each: Part, every: Part, write: Write) -> str:
+    """Sentences in one paragraph."""
+    before = " ".join(f"The {part.label.lower()} has {write(part)} parameters." for part in model.before)
+    layer = ", ".join(f"{part.label} with {write(part)}" for part in model.layer)
+    after = " and ".join(f"the {part.label} ({write(part._replace(formula=''))})" for part in model.after)
+    each, every = each._replace(formula=""), every._replace(formula="")
+    return (
+        f"{before} Each of the {model.layers} layers has {layer}. That gives {write(each)} per layer, {write(every)} for "
+        f"all {model.layers} layers. Then there is {after}. In total the model has {write(Part('', '', model.total))} parameters.\n"
+    )
+
+
+def _running(model: Model, each: Part, every: Part, write: Write) -> str:
+    """A table with the sum so far in its last column."""
+    rows, sums = ["| Part | Parameters | Running total |", "|---|---|---|"], 0
+    for part in (*model.before, every, *model.after):
+        sums += part.value
+        rows.append(f"| {part.label} | {write(part._replace(formula=''))} | {write(Part('', '', sums))} |")
+    return "\n".join((*rows, ""))
+
+
+LAYOUTS = {
+    "list": _list,
+    "nested": _nested,
+    "tree": _tree,
+    "table": _table,
+    "keys": _keys,
+    "comments": _comments,
+    "arrows": _arrows,
+    "prose": _prose,
+    "running": _running,
+}

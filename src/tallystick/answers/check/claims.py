@@ -39,6 +39,7 @@ _UNREAD = exactly(0)
 _RATIO = re.compile(r"\btotal\s*/\s*\w+|\w+\s*/\s*total\b", re.IGNORECASE)  # "total/active = 9.1"
 _P_TOTAL = re.compile(r"\W*[A-Za-z]_?total\W*", re.IGNORECASE)  # P_{total}, N_total
 _N = re.compile(r"N(?:_(?:\d+(?:_\d+)?[BM]|total|params|model))?", re.IGNORECASE)  # also N_{3B}
+_RUNNING = re.compile(r"\W*(?:running|cumul|accum|so far|kumul|acumul|累[计積计加]|누적)", re.IGNORECASE)
 COLUMN = "column"  # begins the kind of what a further column counts
 LEAST_N = 1_000_000  # a smaller N is the number of layers or of tokens
 LEAST_COUNT = 100_000  # a smaller number may be a size
@@ -146,6 +147,11 @@ def _is_large(statement: Statement) -> bool:
     """Return whether N is large enough to be the number of parameters; N = 96 is of layers."""
     values = (side.expression for side in statement.sides)
     return any(not isinstance(one, Number) or one.value >= LEAST_N for one in values)
+
+
+def is_running(statement: Statement) -> bool:
+    """Return whether a cell of a table has the sum of its rows so far: "| … | Running total |"."""
+    return _RUNNING.match(statement.clause) is not None
 
 
 def measures(statement: Statement) -> bool:

@@ -14,6 +14,7 @@ from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import (
     LEAST_COUNT,
     Claim,
+    is_running,
     is_total,
     is_whole,
     kind_of,
@@ -24,6 +25,7 @@ from tallystick.answers.check.earlier.branches import Branches
 from tallystick.answers.check.earlier.implied import Implied, begins_line, is_only, is_partly_read
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL, is_bytes
 from tallystick.answers.check.earlier.multiples import Multiples, times_before
+from tallystick.answers.check.earlier.running import Running
 from tallystick.answers.check.earlier.said import said
 from tallystick.answers.check.labels import layers_of, names_layer
 from tallystick.answers.check.model.quantities import Quantities
@@ -62,6 +64,7 @@ class Judge(Verdicts):
         self.implied = Implied(derivation, self.so_far, quantities, constants)
         self.branches = Branches(derivation, self.so_far, self.implied.lists, quantities)
         self.multiples = Multiples(derivation, self.so_far)
+        self.running = Running(derivation, self.so_far)
         self.doubts = Doubts(self.readings, quantities, constants, derivation)
         self.unread = list(derivation.unread)
         self.refused: list[tuple[int, str]] = []
@@ -125,6 +128,9 @@ class Judge(Verdicts):
         claim.adds = not claim.defines and claim.stated.denominator == 1 and not (size or statement.titles)
         claim.kind = self.so_far.kind
         self.claims.append(claim)
+        if is_running(statement):
+            self._run(statement, claim)
+            return
         claim.term = self._term(claim, statement)
         self.references.use_small(claim)
         claim.match = self.matches.of(claim, statement) if pairs else None
@@ -143,6 +149,16 @@ class Judge(Verdicts):
         if place and row and self.derivation.statements[place - 1][:4] == statement[:4]:
             self.so_far.use(place - 1)  # one table row gives one layer's number, then all layers'
         self.references.record(place, claim, statement)
+
+    def _run(self, statement: Statement, claim: Claim) -> None:
+        """Judge the sum so far in a row of a table, which no later sum adds."""
+        claim.adds, meant = False, self.running.sum()
+        if meant is None:
+            return
+        if self.running.is_wrong(claim, meant):
+            self.correct(statement, claim, meant.exact)
+        elif meant.meets(claim.written):
+            self._equation(statement, claim, Number(meant.exact), claim.side, True, last=True)
 
     def _unjudged(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or ""."""

@@ -79,7 +79,8 @@ class Implied:
     def _adds_rest(self, statement: Statement, claim: Claim) -> bool:
         """Return whether a number adds all lines so far but those of one layer, or the totals.
 
-        The lines of one layer have it in their label, or stand under it.
+        The lines of one layer have it in their label, or stand under it. A number may also add all
+        but the totals, such as one of a layer.
         """
         lines, free = self.derivation.statements, self.so_far.free()
         named = [place for place in free if "one" not in tags_of(lines[place].label)]
@@ -89,7 +90,8 @@ class Implied:
             if not any("one" in tags_of(words) for words in (lines[place].heading, *lines[place].items))
         ]
         totals = [place for place in free if names_sum(lines[place].label)]
-        ways = [totals] if "one" in tags_of(statement.label) else [named, under, totals]
+        others = [place for place in free if place not in totals]
+        ways = [totals] if "one" in tags_of(statement.label) else [named, under, totals, others]
         return any(len(rest) > 1 and self.so_far.sum(rest).meets(claim.written) for rest in ways)
 
     def _restates(self, statement: Statement, claim: Claim, places: Sequence[int]) -> bool:

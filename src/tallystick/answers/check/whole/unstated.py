@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 
 from tallystick.answers.check.chain.rounding import ROUND
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.chain.variables import MOST_COUNTED
-from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_total, measures
+from tallystick.answers.check.claims import Claim, is_in_bytes, is_of_adapters, is_running, is_total, measures
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.whole.prose import in_prose
@@ -29,7 +28,6 @@ from tallystick.answers.check.whole.sections import (
 from tallystick.derivations.arithmetic import Number, Operation
 
 PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention and 8 of the MLP
-_RUNNING = re.compile(r"\W*(?:running|cumul|accum|so far|kumul|acumul|累[计積计加]|누적)", re.IGNORECASE)
 
 
 def unstated(judge: Judge) -> int | None:
@@ -43,7 +41,7 @@ def running(judge: Judge) -> int | None:
     lines = judge.derivation.statements
     if any(map(is_total, lines)):
         return None
-    column = [place for place, line in enumerate(lines) if judge.claims[place] and _RUNNING.match(line.clause)]
+    column = [place for place, line in enumerate(lines) if judge.claims[place] and is_running(line)]
     sums = [judge.so_far.at(place).stated for place in column]
     return column[-1] if len(column) > 1 and sums == sorted(sums) else None
 
