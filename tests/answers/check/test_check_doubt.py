@@ -170,6 +170,20 @@ RIGHT = [
     "Active = 26.54M + 4 × 24.88M + 0.37M + 2 × 2,880 = 26.54 + 99.52 + 0.37 + 0.006 ≈ 126.4M",
     "- words: 150000 × 4096 × 2 = ~1.23 GB\n- each of the layers:\n  - attention: four matrices\n  - MLP: 14336 × 4096 × 4 = ~235 MB\n  - norms: ~16 MB each\n- total per layer: ~350 MB\n"
     "- 32 layers: ~11.2 GB\n- head: ~64 MB\n\nTotal ~12.5 GB",  # not the sum of the last four: 11.5
+    "# MLP 256 → 1024 → 256  -> fc1 256×1024+1024 + fc2 -> 1024×256+256 = 263,168+262,400=525,568",
+    "KV: 2 heads of 128\n48 layers x 4,096 tokens = 805,306,368 B = 768 MiB",
+    "`n_layers=32, d_model=4096, d_ff=11008`\nMLP: 2 × d_model × d_ff = 8 × d_model²",
+    "24,576,000  (words)\n70,791,168  (8 layers)\n+      768  (norm)\n───────────\n95,367,936  ✓",
+    "Each of 6 layers:\n- attention\n  - 4 × 512 × 512 = 1,048,576\n- MLP\n  - 512 × 2048 + 2048 × 512 = 2,097,152\n\n= `18,874,368`",
+    "- Words: 32K × 1024 = 32M\n- Attention (per layer):\n  - in: 1024 × 3072 = 3.1M\n  - out: 1024 × 1024 = 1.0M\n  - Subtotal: 4.1M × 24 layers = 98.4M",
+    "**Per layer:**\n- Q: 1024 × 1024 = 1.05M\n- O: 1024 × 1024 = 1.05M\n- Attention total: ~2.1M\n- Experts:\n  - up: 1024 × 2048 = 2.1M\n"
+    "  - Each: 6.3M. 8 experts: 50.4M. Active: 2 experts = 12.6M.\n  - Router: 1024 × 8 = 8K\n  - MoE total: ~56.7M\n\nTotal per layer: ~58.8M",
+    "| K | d × m | 1,048,576 |\n| V | d × m | 1,048,576 |\n| O | d × n | 2,097,152 |\n| Per-layer total | | 4,194,304 |",
+    "d = 1024\n\n| Gate | d × d | 1,048,576 |\n| Up | d × d | 1,048,576 |\n| Norm | d | 1,024 |\n| Per-layer total | | 2,098,176 |",
+    "gate: 4096 × 14336 = 58,720,256 ≈ 58.72M\nup: 4096 × 14336 = 58,720,256 ≈ 58.72M\ndown: 14336 × 4096 = 58,720,256 ≈ 58.72M\n"
+    "MLP total: 58.72M × 3 = 176,160,768 ≈ 176.16M",
+    "- 词嵌入：8192 × 128 = 1.05M\n- K 投影：128 × 128 = 16.4K\n- V 投影：128 × 128 = 16.4K\n单层总参数：32.8K",
+    "| GPUs | Models |\n|---|---|\n| 1 × 24 GB | 7-8B |\n| TP=2, PP=1 | 13B–34B |",
 ]
 
 

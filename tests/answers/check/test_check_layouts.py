@@ -441,3 +441,39 @@ TABLES = """\
 def test_the_rows_of_a_table_before_it_are_no_addends(total, wrong):
     """256 + 12,480 + 4,160 + 33,088 = 49,984."""
     assert found_in(TABLES.format(total=total))[0] in ([], wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        # a list of the whole model, and a total that is far from both
+        (
+            "- Words: 50,000 × 768 = 38M\n- 12 layers: 12 × 7.1M = 85.2M\n\nGrand Total: ~1.5 billion parameters!",
+            [123_200_000],
+        ),
+        # lines of 1/5 less than the total, in sections of their own
+        (
+            "### Words\n- Words: 50257 × 640 = 32.16M\n### Layers\nAll 24 layers: 118.22M\n### Total\n190.38M parameters",
+            [150_380_000],
+        ),
+        (
+            "### Words\n- Words: 50257 × 640 = 32.16M\n### Layers\nAll 24 layers: 118.22M\n### Total\n150.38M parameters",
+            [],
+        ),
+        # "all blocks" of a number per block
+        ("per block: 1,622,784\nall blocks: 48,683,520\nhead: 1000 × 384 = 384,000\nTotal: 49,067,520", []),
+        # the embedding is not in a range
+        (
+            "- Embedding: 64K × 1280 = 82M\n- Attention per layer: 3.6M × 28 = 100M\n- MLP per layer: 17.2M × 28 = 481M\n- Total: ~580-600M",
+            [663_000_000],
+        ),
+        # a column whose total is less than its rows
+        (
+            "Tokens:    50257 × 768 = 38.6M\nPositions:   256 × 768 =  0.2M\n12 blocks:              85.0M   (7.08M × 12)\n"
+            "Head:      768 × 50257 = 38.6M\n──────────────────────\nTOTAL:                 162.0M",
+            [162_400_000],
+        ),
+    ],
+)
+def test_a_total_is_judged_by_the_lines_that_it_adds(text, wrong):
+    assert found_in(f"{text}\n", "gpt2" if "Grand" in text else None)[0] == wrong

@@ -57,6 +57,22 @@ TOTALS = {
         "Total: 32,768 embedding, 32,768 other, 65,536 total\n",
         None, 3, 65_536,
     ),
+    "a range": ("- Words: 32000 × 2048 = 65.5M\n- Layers: 24 × 44.3M = 1.06B\n- Total: ~1.0-1.2B parameters\n", None, 3, 1_200_000_000),
+    "the last of the sums so far": (
+        "| Part | Parameters | Running total |\n|---|---|---|\n| Words | 1,024 | 1,024 |\n| 2 layers | 8,192 | 9,216 |\n| Norm | 64 | 9,280 |\n",
+        None, 5, 9_280,
+    ),
+    "a total of embeddings, above the layers": (
+        "- Words: 32,768 × 1,024 = 33,554,432\n- Head: 33,554,432\n- Total: 67,108,864\n\n**For 24 blocks:**\n- 24 × 12.6M ≈ 302M\n", "gpt2-medium", 6, 302_000_000,
+    ),
+    "a total in a sentence behind its parts": (
+        "The layers have 6,476,267,520. Add two of 131,072,000 weights and 4096 to get **6,738,415,616**.\n\n"
+        "Products: $N=6{,}738{,}415{,}616-131{,}072{,}000=6{,}607{,}343{,}616$\n", "llama-2-7b", 1, 6_738_415_616,
+    ),
+    "a total next to its bytes": (
+        "| Part | Shape | Bytes |\n|---|---|---|\n| Words | 102400 × 2048 | 400 MB |\n| **Total** | **15,706,484,224** | **31,412,968,448 B = 31.41 GB** |\n",
+        None, 4, 15_706_484_224,
+    ),
     "a check mark behind it": (
         "| Embedding | 100 × 768 = 76,800 |\n| MLP | 2 × 768 × 300 = 460,800 |\n| **Total** | **≈ 538 K** ✓ |\n",
         None, 3, 538_000,

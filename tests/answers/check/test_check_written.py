@@ -35,6 +35,21 @@ WRITTEN = {
     ),
     "a labelled comment": ("total += 3072 * 3072 * 2;   // Q: {}", "18.9 MB", "28.9 MB", 18_874_368),
     "a comment with a product": ("calc += n * hidden * 4; // 6 * 768 * 4 = {}", "18432", "18433", 18_432),
+    "digits apart": (
+        "Words: $\\mathsf {{ V }} \\times \\mathsf {{ H }} = 3 0 , 5 2 2 \\times 7 6 8 = {}$", "2 3 , 4 4 0 , 8 9 6", "2 3 , 4 5 8 , 1 7 6", 23_440_896,
+    ),
+    "an arrow behind a product": ("MLP: 2 × 768² + 768 → {}", "1,180,416", "1,180,486", 1_180_416),
+    "a comment with a sum": ("mlp_2 (down): {}  # 3072 x 768 + 768", "2,360,064", "2,360,084", 2_360_064),
+    "a comment with a rounded product": ("layers: {}  # 12 × ~7.09M", "85.1M", "89.1M", 85_080_000),
+    "a number per layer": ("- 22 layers × 1,183,872 per layer = {}", "26,045,184", "26,045,284", 26_045_184),
+    "a colon and a sign": ("Value (640 × 640):            = {}", "409,600", "449,600", 409_600),
+    "a shape above": ("1. **Words**\n   - Shape: 50257 × 768\n   - Parameters: {}", "38,597,376", "38,597,876", 38_597_376),
+    "a shape above, with a bias": ("- Shape: (768, 3072)\n- Params: {}", "2,362,368", "2,352,368", 2_362_368),
+    "shapes that are added": ("head.weight+bias (1000,256)+(1000) {}", "257,000", "252,000", 257_000),
+    "a sum so far": (
+        "| Part | Parameters | Cumulative |\n|---|---|---|\n| Words | 104,000 | 104,000 |\n| Positions | 819,200 | 923,200 |\n"
+        "| Layers | 368,889,600 | {} |", "369,812,800", "369,912,800", 369_812_800,
+    ),
     "asterisks": (ASTERISKS, "23835648", "23835948", 23_835_648),
     "a mixed word": ("Concat之后的Linear层的参数量为64*12*768+768={}", "590592", "590692", 590_592),
     "plus": ("Layers: 32 × 218M = 6.98B plus ~1.24 B in embeddings = ~{}", "8.2 B", "7.6 B", 8_220_000_000),

@@ -9,6 +9,7 @@ from tallystick.derivations.arithmetic import Number, Value, exactly
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Derivation
 
+MOST_APART = 3  # lines from the line above a table to its first row
 SHORT = 3  # digits of a rounded sum that has one of them wrong
 
 
@@ -27,9 +28,10 @@ class Running:
             return None
         places = range(place - 1, max(-1, place - 1 - MOST_SUMMED), -1)
         above = next((one for one in places if lines[one].line < lines[place].line), None)
-        if above is None or not is_running(lines[above]) or lines[place].line - lines[above].last > 1:
+        gap = lines[place].line - lines[above].last if above is not None else MOST_APART
+        if above is None or gap >= MOST_APART:
             return exactly(0).plus(own.written)
-        before = self.so_far.claims[above]
+        before = self.so_far.claims[above] if is_running(lines[above]) and gap == 1 else None
         return None if before is None else before.written.plus(own.written)
 
     def is_wrong(self, claim: Claim, meant: Value) -> bool:
