@@ -163,7 +163,8 @@ class Implied:
         one = "one" in tags_of(statement.label)
         if one or self._has_more(above):
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
-            near = near or (one and judged and is_mistyped(claim, sums, judged=True))
+            total = judged or names_layer(statement.label)  # "Per block", of one layer
+            near = near or (one and total and is_mistyped(claim, sums, judged=True))
         return (
             near
             and not statement.column  # a row may be left out of each column
@@ -194,7 +195,8 @@ class Implied:
         """Return lines that show a digit wrong in a total, or that it is too far off, or None."""
         if (found := self.model.meant(statement, claim)) is not None:
             return found
-        if (found := self.mistyped.of(claim, judged=judged or names_sum(statement.label))) is not None:
+        total = judged or names_sum(statement.label) or (names_layer(statement.label) and not statement.column)
+        if (found := self.mistyped.of(claim, judged=total)) is not None:
             return found
         if judged and not known and (found := self.lists.off(statement, claim)) is not None:
             return found
