@@ -46,6 +46,7 @@ class Reading:
         self.shown: set[str] = set()  # names whose sizes only an equation shows
         self.heading = self.section = ""
         self.outline = Outline()
+        self.pointed = 0  # results behind arrows so far
         self.above: Line | None = None  # the last line with text
         self.outer: list[Below] = []  # where the lines below each heading end
         self.how: int | None = None  # index of the current table's column of products

@@ -21,6 +21,7 @@ from tallystick.derivations.text.lines import Line
 from tallystick.derivations.text.respelled import up_to_product
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
+LEAST_POINTED = 3  # arrows behind products, each with the result
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 LEAST_BYTES, MOST_BYTES = Fraction(1, 2), 20  # of a parameter: four bits, and training with Adam
@@ -70,7 +71,7 @@ class Values(Chains):
             return False
         if pointed:
             product = self._whole(match["product"])
-            how = meant_by([product], number, least=LEAST_TYPED) if isinstance(product, Operation) else None
+            how = self._result(product, number) if isinstance(product, Operation) else None
         else:
             how = product_before(match, number)
         if how is None:
@@ -78,6 +79,15 @@ class Values(Chains):
         words = f"{label} {text[: match.start('product' if pointed else 'sign')]}"
         self._add(line, words, [Side(how), Side(number, loose=match["value"][0] in "≈~")])
         return True
+
+    def _result(self, product: Operation, number: Number) -> Operation | None:
+        """Return a product whose result a number behind an arrow is, perhaps but for a digit.
+
+        Where some have their results behind arrows, all are meant so.
+        """
+        found = meant_by([product], number, least=LEAST_TYPED)
+        self.pointed += found is not None
+        return product if found is None and self.pointed >= LEAST_POINTED else found
 
     def _value(self, line: Line, text: str, label: str = "") -> None:
         """Add a number that a line states without a relation.

@@ -149,8 +149,10 @@ class Columns:
         line = self.derivation.lines[number - 1]
         if TAKEN.search(line) or "(" not in line or not TAKEN_TIMES.search(line):
             return TAKEN.search(line) is not None
-        near = self.derivation.statements[max(0, self.so_far.place - MOST_SUMMED) : self.so_far.place + 1]
-        return not any(takes_layers(one) for one in near if one.line == number)
+        near = range(max(0, self.so_far.place - MOST_SUMMED), self.so_far.place)
+        own = [place for place in near if self.derivation.statements[place].line == number]
+        used = any(self.so_far.claims[place] and self.so_far.at(place).users for place in own)  # of one layer
+        return not (used or any(takes_layers(self.derivation.statements[place]) for place in own))
 
     def block(self, statement: Statement, *, spaced: bool = False) -> list[int]:
         """Return the statements on the lines right above a total, one on each, under its heading.

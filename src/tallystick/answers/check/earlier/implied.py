@@ -200,7 +200,9 @@ class Implied:
             return found
         if judged and not known and (found := self.lists.off(statement, claim)) is not None:
             return found
-        return self.lists.more(statement, claim) or (None if known else self.lists.block(statement, claim))
+        found = self.lists.more(statement, claim) or (None if known else self.lists.block(statement, claim))
+        little = found is not None and abs(found.sums.exact - claim.stated) <= LITTLE * claim.stated
+        return None if known and little else found  # "124.4M" of the model, whose parts are rounded
 
     def _adds_embedding(self, places: Sequence[int], statement: Statement) -> bool:
         """Return whether the number of one layer would add an embedding above its list."""

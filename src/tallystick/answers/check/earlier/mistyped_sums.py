@@ -64,10 +64,9 @@ class MistypedSums:
                 and not (self.allowances.leaves_out(found, claim) or self._lacks_one(found, claim))
             ):
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
-                taken = any(
-                    TAKEN.search(line.plain) or (TAKEN_TIMES.search(line.plain) and not takes_layers(line))
-                    for line in lines
-                )
+                added = (self.derivation.statements[place] for place in found)
+                times = any(TAKEN_TIMES.search(line.plain) and not takes_layers(line) for line in added)
+                taken = times or any(TAKEN.search(line.plain) for line in lines)
                 carried = any(self.so_far.at(one).error for one in found)
                 # Three digits are a sum's by chance, once a text has many sections.
                 sections = {line.section for line in lines}
