@@ -12,6 +12,7 @@ from tallystick.answers.check.claims import Claim, is_total
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.lists import NEAR
+from tallystick.answers.check.earlier.multiples import takes_layers
 from tallystick.answers.check.earlier.repeated import Repeated
 from tallystick.answers.check.labels import KINDS, OF_ATTENTION, OF_EXPERTS, OF_MLP, nearest_tags, tags_of
 from tallystick.answers.check.model.quantities import VAGUE, Quantities
@@ -20,6 +21,7 @@ from tallystick.derivations.arithmetic import Number, Value, alone
 from tallystick.derivations.statements import TAKEN, Derivation, Statement
 
 MOST_UNLIKE = Fraction(1, 20)  # of a list, from the model, next to a total that is far from both
+MOST_ABOVE = Fraction(1, 50)  # of a total: what the rounding of its parts may add to them
 MOST_ROUNDED = Fraction(3, 20)  # of a total with zeros at its end: 100M is not said of 124M
 _OF_LAYERS = OF_ATTENTION | OF_MLP | OF_EXPERTS | {"block"}
 
@@ -77,6 +79,7 @@ class ModelTotals:
             return False
         tags = [self._tags(place) for place in places]
         layers = any("block" in one and one <= KINDS - {"one"} for one in tags)
+        layers = layers or any(takes_layers(self.derivation.statements[place]) for place in places)
         return layers and self._misses(sums, frozenset().union(*tags), claim)
 
     def others(self, statement: Statement, claim: Claim) -> Sum | None:
@@ -127,7 +130,8 @@ class ModelTotals:
         missing = claim.stated - sums.exact
         if not claim.is_rounded:
             return missing > 0 and missing not in ways
-        little = max(LEAST_OFF * claim.stated, claim.written.high - claim.stated)
+        least = LEAST_OFF if missing > 0 else MOST_ABOVE  # a list has no more than the model
+        little = max(least * claim.stated, claim.written.high - claim.stated)
         return "token" in named and all(abs(missing - way) > little for way in ways)
 
     def meant(self, statement: Statement, claim: Claim) -> Sum | None:

@@ -28,6 +28,7 @@ SHORT = 2  # digits of a rounded number of layers
 LEAST_EXACT = 4  # the same of an exact one
 LEAST_DIGITS = 5  # before its zeros: $400,000 mistypes nothing
 LEAST_PRODUCT = 10_000  # a smaller number may be a multiple by chance
+LEAST_LAYER = 1_000_000  # parameters; a smaller factor may be a vocabulary: "50257 × 128"
 MOST_ROWS = 12  # of a table, compared with each other
 MOST_TIMES = 200  # layers
 NEAR_TIMES = Fraction(1, 40)  # relative difference of a multiple of a rounded number
@@ -145,9 +146,10 @@ def takes_layers(statement: Statement, times: int = 0) -> bool:
     if (layers := layers_of(statement.label)) and times in (0, layers):
         return True
     products = (side.expression for side in statement.sides)
-    factors = ([part.value for part in numbers_in(one)] for one in products if isinstance(one, Operation))
-    several = (sorted(one) for one in factors if len(one) == 2 and max(one) >= LEAST_REFERENCE)
-    return any(times in one if times else 1 < one[0] <= MOST_TIMES for one in several)
+    factors = (sorted(part.value for part in numbers_in(one)) for one in products if isinstance(one, Operation))
+    least = LEAST_REFERENCE if times else LEAST_LAYER
+    several = (one[0] for one in factors if len(one) == 2 and one[1] >= least)
+    return any(count == times if times else 1 < count <= MOST_TIMES for count in several)
 
 
 def has_multiples(rows: Sequence[Value], total: Value) -> bool:
