@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,8 +15,11 @@ from tallystick.derivations.text.markup import readable
 from tallystick.derivations.text.outline import Outline
 
 LEAST_SUM = 1000  # a smaller number on its own line is a page or list number
+LONGEST_HEADING = 60  # characters
 MOST_SHOWN = 300  # characters of a statement's text
 MOST_BLANKS = 4  # characters of a line for each one that is shown
+
+_STEP = re.compile(r"\W*(?:\w+\s\d{1,2}\s?[:.)-]\s?|\d{1,2}[.)]\s)?[^\d=≈|]+")
 
 
 class Below(NamedTuple):
@@ -79,6 +83,12 @@ class Reading:
         if self.unread[-1:] != [missed]:
             self.unread.append(missed)
 
+    def _heading_of(self, line: Line) -> str:
+        """Return what heads a number without a label: "### Total parameters", "Step 5: Total"."""
+        above = self.above if self.above is not None and self.above.last == line.first - 1 else None
+        plain = above.plain if above is not None and above.text and len(above.plain) <= LONGEST_HEADING else ""
+        return plain if _STEP.fullmatch(plain) else self.heading
+
     def _add(
         self,
         line: Line,
@@ -95,9 +105,9 @@ class Reading:
         if not sides:
             return
         if len(sides) == 1 and not (name or label.strip() or _is_sum(sides[0].expression)):
-            if not (TOTAL.search(self.heading) and line.plain.lstrip("≈~- ")[:1].isdigit()):
+            label = self._heading_of(line)
+            if not (TOTAL.search(label) and line.plain.lstrip("≈~- ")[:1].isdigit()):
                 return
-            label = self.heading  # "### Total parameters", and below it "~10.5M parameters"
         first = sides[0].expression
         if isinstance(first, Name) and defines:
             name = first.name

@@ -123,10 +123,10 @@ _SEAM = re.compile(
 )
 _TOKENS = re.compile(r"\b(tok(en)?s?|word|vocab\w*|wte|V)\b(?!.?type)|词|詞|単語|토큰", re.IGNORECASE)
 
-# "Block total", "full transformer block"
+# "Layer", "Block total", "full transformer block"
 _ONE_LAYER = re.compile(
     r"\W*(?:(?:full|complete|entire|whole|total) (?:(?:trans|de|en)\w+ )?(?:layer|block)"
-    r"|(?:(?:trans|de|en)\w+ )?(?:layer|block) (?:sub)?total)\W*",
+    r"|(?:(?:trans|de|en)\w+ )?(?:layer|block)(?: (?:sub)?total)?)\W*",
     re.IGNORECASE,
 )
 _VALUE = re.compile(

@@ -43,7 +43,8 @@ class Variables:
         if name in self.stated:
             before = self.stated[name], self.true[name]
             self.former.setdefault(name, {})[before] = None
-        self.stated[name] = exactly(claim.stated)
+        rounded = claim.expression is None and claim.is_vague  # per_layer = 25.96M
+        self.stated[name] = claim.written if rounded else exactly(claim.stated)
         self.true[name] = exactly(claim.true)
         self.origin[name] = place
 
