@@ -183,6 +183,8 @@ RIGHT = [
     "gate: 4096 × 14336 = 58,720,256 ≈ 58.72M\nup: 4096 × 14336 = 58,720,256 ≈ 58.72M\ndown: 14336 × 4096 = 58,720,256 ≈ 58.72M\n"
     "MLP total: 58.72M × 3 = 176,160,768 ≈ 176.16M",
     "- 词嵌入：8192 × 128 = 1.05M\n- K 投影：128 × 128 = 16.4K\n- V 投影：128 × 128 = 16.4K\n单层总参数：32.8K",
+    "Embedding: 8192 × 256 = 2.10M\nAttention: 4 × 256 × 256 = 262.1K\nMLP: 3 × 256 × 512 = 393.2K\nLayer: 655.4K\n6 layers: 3.93M\nTotal: 6.03M",
+    "n_layers = 16\n\nper_layer = 25.96 million\nall_layers = n_layers * per_layer = 415.38 million",
     "| GPUs | Models |\n|---|---|\n| 1 × 24 GB | 7-8B |\n| TP=2, PP=1 | 13B–34B |",
 ]
 

@@ -57,6 +57,9 @@ TOTALS = {
         "Total: 32,768 embedding, 32,768 other, 65,536 total\n",
         None, 3, 65_536,
     ),
+    "a number below its step": (
+        "Step 1: Embedding\nTokens: 32000 × 1024 = 32.77M\n\nStep 2: Layers\n2 × 13.24M = 26.48M\n\nStep 3: Total\n59.25M parameters\n", None, 8, 59_250_000,
+    ),
     "a range": ("- Words: 32000 × 2048 = 65.5M\n- Layers: 24 × 44.3M = 1.06B\n- Total: ~1.0-1.2B parameters\n", None, 3, 1_200_000_000),
     "the last of the sums so far": (
         "| Part | Parameters | Running total |\n|---|---|---|\n| Words | 1,024 | 1,024 |\n| 2 layers | 8,192 | 9,216 |\n| Norm | 64 | 9,280 |\n",
