@@ -185,6 +185,8 @@ RIGHT = [
     "- 词嵌入：8192 × 128 = 1.05M\n- K 投影：128 × 128 = 16.4K\n- V 投影：128 × 128 = 16.4K\n单层总参数：32.8K",
     "Embedding: 8192 × 256 = 2.10M\nAttention: 4 × 256 × 256 = 262.1K\nMLP: 3 × 256 × 512 = 393.2K\nLayer: 655.4K\n6 layers: 3.93M\nTotal: 6.03M",
     "n_layers = 16\n\nper_layer = 25.96 million\nall_layers = n_layers * per_layer = 415.38 million",
+    "Attention weights per block: 4 × 768 × 768 = 2,359,296\nAttention biases per block: 4 × 768 = 3,072\nMLP weights per block: 2 × 768 × 3072 = 4,718,592\n"
+    "MLP biases per block: 3072 + 768 = 3,840\nLayerNorms per block: 2 × 2 × 768 = 3,072\nBlock total: 7,087,872",
     "| GPUs | Models |\n|---|---|\n| 1 × 24 GB | 7-8B |\n| TP=2, PP=1 | 13B–34B |",
 ]
 

@@ -35,6 +35,8 @@ WRITTEN = {
     ),
     "a labelled comment": ("total += 3072 * 3072 * 2;   // Q: {}", "18.9 MB", "28.9 MB", 18_874_368),
     "a comment with a product": ("calc += n * hidden * 4; // 6 * 768 * 4 = {}", "18432", "18433", 18_432),
+    "a prompt of Python": (">>> # one block\n>>> 4 * 768 ** 2 + 4 * 768\n{}", "2362368", "2362388", 2_362_368),
+    "a prompt of a notebook": ("In [1]: 50257*768  # words\nOut[1]: {}", "38597376", "38597386", 38_597_376),
     "digits apart": (
         "Words: $\\mathsf {{ V }} \\times \\mathsf {{ H }} = 3 0 , 5 2 2 \\times 7 6 8 = {}$", "2 3 , 4 4 0 , 8 9 6", "2 3 , 4 5 8 , 1 7 6", 23_440_896,
     ),

@@ -12,6 +12,7 @@ from tallystick.answers.check.claims import Claim, Equation, as_number, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.links import Links
 from tallystick.answers.check.earlier.references import References
+from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.matches import Matches
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
@@ -127,6 +128,7 @@ class Verdicts:
                 self.so_far.use(before)
             found = (self.so_far.at(before).term if before is not None else None) or _lone(claim)
         else:
+            self.references.about = tags_of(statement.label)
             found = term_of(claim.expression, value, self.references.term, asides=claim.asides)
         if found.value != claim.true:  # the result is right, but a number in the product is wrong
             found = Term(claim.true)

@@ -29,6 +29,9 @@ _OWN_RESULT = re.compile(
 _ITEM = re.compile(
     r"\s*[-*•]\s.*:\s*[≈~]?\s?\d[\d,.]*\s?[^\W\d]{0,3}\s*$"
 )  # "- Weights: 496 MB" of a list, with its sum below: "= 1.7 GB"
+# ">>> 50257 * 768" and "38597376", or "In [1]: 50257*768" and "Out[1]: 38597376"
+_ASKED = re.compile(r"(?:>>>|In \[\d{1,4}\]:)\s*([\d_(][\d\s_.()*+/-]{0,200}[*+/-][\d\s_.()*+/-]{0,200}?)\s*(?:#.*)?")
+_ANSWER = re.compile(r"(?:Out\[\d{1,4}\]:\s*)?(\d[\d_]*(?:\.\d+)?)")
 _ADDEND = re.compile(r"\s*\d[\d,._]{2,}\s*(?:\([^()=]*\))?\s*")
 _SIGN = re.compile(r"(?://|#+)\s*[^\W\d]")  # begins a comment or heading; "# = 4,718,592" continues the line above
 # Mathematics copied from a web page, one token a line.
@@ -88,6 +91,9 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
             yield from (held, blank)
             held = None
         blank = None
+        if held is not None and (answered := _answered(held, line)) is not None:
+            held = answered
+            continue
         if held is not None and _ends_sum(held, line):
             held = held._replace(last=line.last, plain=f"{held.plain} =")
             continue
@@ -105,6 +111,15 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
         yield held
     if blank is not None:
         yield blank
+
+
+def _answered(held: Line, line: Line) -> Line | None:
+    """Return an expression at Python's prompt with the answer below it, as an equation, or None."""
+    asked = _ASKED.fullmatch(held.text) if held.text[:3] in (">>>", "In ") else None
+    answer = _ANSWER.fullmatch(line.text) if asked is not None else None
+    if asked is None or answer is None:
+        return None
+    return held._replace(last=line.last, plain=f"{plain(asked[1])} = {answer[1]}")
 
 
 def _ends_column(above: str, held: Line, line: Line) -> bool:

@@ -9,7 +9,7 @@ from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.chain.variables import Variables
 from tallystick.answers.check.claims import Claim
 from tallystick.answers.check.earlier.addends import Addends
-from tallystick.answers.check.labels import tags_of
+from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.terms import Term, sizes_in, total
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value, exactly, is_sum
 from tallystick.derivations.statements import Derivation, Statement
@@ -32,6 +32,7 @@ class References:
         self.any_rounded = False  # a line so far rounds its result
         self.all_right = True  # no statement so far has a corrected value
         self.by_words: dict[tuple[Fraction, object], int] = {}
+        self.about = frozenset[str]()  # tags of the current statement's label
         self.sizes: dict[Fraction, int] = {}  # the first statement that has each number as a size of a matrix
 
     def record(self, place: int, claim: Claim, statement: Statement) -> None:
@@ -120,10 +121,20 @@ class References:
                 return total(self.so_far.terms(above)) if above else None
         if place is None or self.so_far.at(place).defines:
             return None
-        if isinstance(node, Number) and self.sizes.get(node.value, place) < place:
-            return None  # a vocabulary of 16,384, that happens to be the number of a later line
+        if isinstance(node, Number) and self._is_size(node, place):
+            return None
         self.so_far.use(place)
         return self.so_far.at(place).term
+
+    def _is_size(self, number: Number, place: int) -> bool:
+        """Return whether a number is a size, and by chance the result of a line about other parts.
+
+        Examples: a vocabulary of 16,384 above the line; the width of an MLP in "its biases: 3072 +
+        768", below "4 × 768 = 3,072" biases of attention.
+        """
+        first = self.sizes.get(number.value)
+        about, line = self.about - KINDS, tags_of(self.derivation.statements[place].label) - KINDS
+        return first is not None and (first < place or bool(about and line and about.isdisjoint(line)))
 
     def _rounded(self, node: Number) -> Term | None:
         """Return a rounded number as the term of the earlier line that rounds its result to it.
@@ -188,11 +199,12 @@ class References:
 
 
 def _matrix(product: Expression | None) -> Sequence[Fraction]:
-    """Return the large sizes of "16384 × 256", or (); "12 × 7,087,872" has a count."""
-    if not (isinstance(product, Operation) and product.symbols == ("*",)):
+    """Return the large sizes of "2 × 768 × 3072", or (); "12 × 7,087,872" has a count."""
+    if not (isinstance(product, Operation) and set(product.symbols) == {"*"}):
         return ()
-    sizes = [part.value for part in product.parts if isinstance(part, Number) and part.unit == 1]
-    return [size for size in sizes if size >= LEAST_REFERENCE] if min(sizes, default=0) >= LEAST_WIDTH else ()
+    numbers = [part.value for part in product.parts if isinstance(part, Number) and part.unit == 1]
+    sizes = [number for number in numbers if number >= LEAST_WIDTH]
+    return [size for size in sizes if size >= LEAST_REFERENCE] if len(sizes) > 1 else ()
 
 
 def _words(claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:

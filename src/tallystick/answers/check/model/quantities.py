@@ -146,6 +146,8 @@ class Quantities:
         about, layers = tags - KINDS, "block" in tags and tags <= KINDS
         first, last = (bisect_left(self._numbers, 10**digits) for digits in (len(written) - 1, len(written)))
         alike = [size for size in self._numbers[first:last] if is_one_slip(written, str(size))]  # of as many digits
+        if not alike or number in self._by_number:
+            return None  # 20,480,000 of an MLP without its biases, not 20,488,000 with them
         found = [
             quantity
             for size in alike
