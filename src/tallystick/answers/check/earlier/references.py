@@ -12,7 +12,7 @@ from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.terms import Term, sizes_in, total
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value, exactly, is_sum
-from tallystick.derivations.statements import Derivation, Statement
+from tallystick.derivations.statements import SUBTOTAL, Derivation, Statement
 
 MOST_NEAR = 20  # statements above a number that may round one of theirs
 LEAST_WIDTH = 64  # of a matrix; a smaller factor is a count of layers or heads
@@ -191,6 +191,8 @@ class References:
 
     def stated_before(self, claim: Claim, statement: Statement) -> int | None:
         """Return the earlier line with the same number and words, if the number is not computed."""
+        if SUBTOTAL.search(statement.label) and not tags_of(statement.label):
+            return None  # each item has its own
         found = (self.by_words[key] for key in _words(claim, statement) if key in self.by_words)
         lines = self.derivation.statements
         # Two equal rows under one heading are distinct, such as the norms of a layer.
