@@ -42,7 +42,7 @@ def unit_of(pieces: Sequence[Token]) -> str:
     outer = [place for inside, place in numbers if inside == min(numbers)[0]]
     for last in reversed(outer):
         words = [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
-        text = " ".join(words)
+        text = " ".join(words).replace("Mio.", "")  # a million in German; "Mio" are bytes in French
         unit = next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
         if "B" in words[:2] and _counts_bytes(pieces, last):
             return "bytes"
