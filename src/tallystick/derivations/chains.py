@@ -166,7 +166,8 @@ class Chains(Reading):
         if begin.goes_on and len(begin.sides) == 1:
             words = f"+ {words.strip()}"
         aside = "(" in text and text.count("(", 0, begin.start) > text.count(")", 0, begin.start)
-        words = _SENTENCES.sub("", words, count=1) if ". " in words else words
+        if ". " in words and (before := _SENTENCES.match(words := words[-MOST_SHOWN:])):
+            words = words[before.end() :]
         if len(begin.sides) == 1 and words.rstrip().endswith(",") and (whole := _FOR_ALL.match(text, end)):
             words = whole[1]
         self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end), aside=aside)

@@ -30,6 +30,10 @@ _SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(?:\d ){1,9}\d(?=\s?[×*^≈]|\s?\
 _MATHEMATICS = re.compile(r"\$[^$]{3,600}\$|\A[^$]{0,600}\\(?:times|cdot|approx)\b[^$]{0,600}\Z")
 _TIGHT = re.compile(r"\d\d")
 _LOOSE = re.compile(r"(?<=\d) (?:([.,]) )?(?=\d)")
+# Signs that an encoding has lost: "8,192 ? 512 = 4,194,304", "Blocks (?6)", "Total:   ? 23M"
+_LOST_SIGN = re.compile(r"(?<=\d)( ?)\?\1(?=[\d(][^:]{0,200}$)")
+_LOST_COUNT = re.compile(r"(?<=\()\?(?=\d{1,3}\))")
+_LOST_ABOUT = re.compile(r"(?<=:\s)\s{0,80}\?\s(?=\d)|(?<==\s)\?\s?(?=\d)")
 _ATTRIBUTE = re.compile(r"\b[A-Za-z][\w-]*=\{[^{}]*\}")  # JSX: <line x1={20} y1={40}
 # JSX: <InlineMath math="2 \\times 3 = 6" />
 _FORMULA = re.compile(
@@ -219,8 +223,10 @@ def plain(line: str) -> str:
 
 
 def _together(line: str) -> str:
-    """Return a line with the digits of each number together that stand apart."""
+    """Return a line with the digits of each number together, and a sign where ? replaced it."""
     line = _SPACED.sub(lambda digits: digits[0].replace(" ", ""), line)
+    if "?" in line and "?:" not in line:
+        line = _LOST_ABOUT.sub("≈", _LOST_COUNT.sub("×", _LOST_SIGN.sub(" * ", line)))
     return _MATHEMATICS.sub(_tightened, line) if "\\" in line or "$" in line else line
 
 
