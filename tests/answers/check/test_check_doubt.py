@@ -187,6 +187,9 @@ RIGHT = [
     "n_layers = 16\n\nper_layer = 25.96 million\nall_layers = n_layers * per_layer = 415.38 million",
     "Attention weights per block: 4 × 768 × 768 = 2,359,296\nAttention biases per block: 4 × 768 = 3,072\nMLP weights per block: 2 × 768 × 3072 = 4,718,592\n"
     "MLP biases per block: 3072 + 768 = 3,840\nLayerNorms per block: 2 × 2 × 768 = 3,072\nBlock total: 7,087,872",
+    "Attention: 4 × 2048² = 16,777,216\nMLP: 2 × 2048 × 8192 = 33,554,432\nNorms: 2 × 2 × 2048 = 8,192\n"
+    "One layer: 16,777,216 + 33,554,432 + 8,192 = 50,339,840\n6 layers: 6 × 50,339,840 = 302,039,040\nFinal norm: 2 × 2048 = 4,096\nTotal: 302,043,136",
+    "Words:     8,192 ? 512 = 4,194,304\nBlock (?6):\n  - Norm:    512 ? 2 = 1,024\n  - QKV:     512 ? (3?512) = 786,432\nTotal:     ? 4.98M",
     "| GPUs | Models |\n|---|---|\n| 1 × 24 GB | 7-8B |\n| TP=2, PP=1 | 13B–34B |",
 ]
 

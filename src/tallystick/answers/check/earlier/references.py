@@ -32,6 +32,7 @@ class References:
         self.any_rounded = False  # a line so far rounds its result
         self.all_right = True  # no statement so far has a corrected value
         self.by_words: dict[tuple[Fraction, object], int] = {}
+        self.widths = set[Fraction]()  # the sizes of products with a count too
         self.about = frozenset[str]()  # tags of the current statement's label
         self.sizes: dict[Fraction, int] = {}  # the first statement that has each number as a size of a matrix
 
@@ -46,7 +47,9 @@ class References:
             self.corrections.setdefault(claim.stated, set()).add(claim.true)
             self.all_right = self.all_right and claim.stated == claim.true
             self.by_words |= dict.fromkeys(_words(claim, statement), place)
-            for size in _matrix(claim.expression):
+            sizes, counted = _sizes(claim.expression)
+            self.widths.update(sizes)
+            for size in () if counted else sizes:
                 self.sizes.setdefault(size, place)
 
     def corrected(self, number: Number) -> Value | None:
@@ -132,9 +135,9 @@ class References:
         Examples: a vocabulary of 16,384 above the line; the width of an MLP in "its biases: 3072 +
         768", below "4 × 768 = 3,072" biases of attention.
         """
-        first = self.sizes.get(number.value)
         about, line = self.about - KINDS, tags_of(self.derivation.statements[place].label) - KINDS
-        return first is not None and (first < place or bool(about and line and about.isdisjoint(line)))
+        other = number.value in self.widths and bool(about and line) and about.isdisjoint(line)
+        return other or self.sizes.get(number.value, place) < place
 
     def _rounded(self, node: Number) -> Term | None:
         """Return a rounded number as the term of the earlier line that rounds its result to it.
@@ -200,13 +203,17 @@ class References:
         return next(apart, None)
 
 
-def _matrix(product: Expression | None) -> Sequence[Fraction]:
-    """Return the large sizes of "2 × 768 × 3072", or (); "12 × 7,087,872" has a count."""
+def _sizes(product: Expression | None) -> tuple[Sequence[Fraction], bool]:
+    """Return the large sizes of "2 × 768 × 3072", and whether a count is among its factors.
+
+    There are none in "12 × 7,087,872".
+    """
     if not (isinstance(product, Operation) and set(product.symbols) == {"*"}):
-        return ()
+        return (), False
     numbers = [part.value for part in product.parts if isinstance(part, Number) and part.unit == 1]
     sizes = [number for number in numbers if number >= LEAST_WIDTH]
-    return [size for size in sizes if size >= LEAST_REFERENCE] if len(sizes) > 1 else ()
+    large = [size for size in sizes if size >= LEAST_REFERENCE] if len(sizes) > 1 else []
+    return large, len(sizes) < len(numbers)
 
 
 def _words(claim: Claim, statement: Statement) -> list[tuple[Fraction, object]]:
