@@ -60,6 +60,9 @@ TOTALS = {
     "a number below its step": (
         "Step 1: Embedding\nTokens: 32000 × 1024 = 32.77M\n\nStep 2: Layers\n2 × 13.24M = 26.48M\n\nStep 3: Total\n59.25M parameters\n", None, 8, 59_250_000,
     ),
+    "a total and its bytes, of parts and theirs": (
+        "Tokens: 50,000 × 768 = 38.4M params = ~153 MB\nHead: 768 × 50,000 = 38.4M params = ~153 MB\n\nTOTAL: ~76.8M parameters = ~306 MB\n", None, 4, 76_800_000,
+    ),
     "a range": ("- Words: 32000 × 2048 = 65.5M\n- Layers: 24 × 44.3M = 1.06B\n- Total: ~1.0-1.2B parameters\n", None, 3, 1_200_000_000),
     "the last of the sums so far": (
         "| Part | Parameters | Running total |\n|---|---|---|\n| Words | 1,024 | 1,024 |\n| 2 layers | 8,192 | 9,216 |\n| Norm | 64 | 9,280 |\n",

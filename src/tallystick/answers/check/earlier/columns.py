@@ -232,7 +232,7 @@ class Columns:
 def item_around(lines: Sequence[str], number: int) -> int:
     """Return the line of the item or of the key, "layer:", that a line stands under, or 0."""
     begins = _parent(lines, number)
-    heads = begins and (_MARKED.match(lines[begins - 1]) or lines[begins - 1].rstrip(" │┃║|\r\n\t").endswith(":"))
+    heads = begins and (_MARKED.match(lines[begins - 1]) or lines[begins - 1].rstrip(" │|\t").endswith(":"))
     return begins if heads else 0
 
 

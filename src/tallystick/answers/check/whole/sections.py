@@ -171,9 +171,15 @@ def is_below_part(judge: Judge, place: int, largest: Fraction) -> bool:
 def is_part(judge: Judge, claim: Claim) -> bool:
     """Return whether a larger number of parameters is computed from a claim.
 
-    Restatements and conversions to bytes do not count; a sum of operations does.
+    Restatements and conversions to bytes do not count, even of a total; a sum of operations does.
     """
-    users = ((judge.derivation.statements[place], judge.claims[place]) for place in claim.users)
+    lines = judge.derivation.statements
+    converted = {
+        place
+        for place in claim.users
+        if judge.claims[place - 1] is claim and lines[place - 1].line == lines[place].line and measures(lines[place])
+    }
+    users = ((lines[place], judge.claims[place]) for place in claim.users if place not in converted)
     return any(
         user and user.meant > claim.meant and (not measures(statement) or (adds(user) and not _is_product(user)))
         for statement, user in users
