@@ -190,6 +190,12 @@ RIGHT = [
     "Attention: 4 × 2048² = 16,777,216\nMLP: 2 × 2048 × 8192 = 33,554,432\nNorms: 2 × 2 × 2048 = 8,192\n"
     "One layer: 16,777,216 + 33,554,432 + 8,192 = 50,339,840\n6 layers: 6 × 50,339,840 = 302,039,040\nFinal norm: 2 × 2048 = 4,096\nTotal: 302,043,136",
     "Words:     8,192 ? 512 = 4,194,304\nBlock (?6):\n  - Norm:    512 ? 2 = 1,024\n  - QKV:     512 ? (3?512) = 786,432\nTotal:     ? 4.98M",
+    "embedding (Embedding)   (None, 128, 256)    65536\nblock_0 (Block)   (None, 128, 256)    789760\nlayer_norm (LayerNorm)   (None, 128, 256)    512\n"
+    "dense (Dense)   (None, 128, 256)    65536\n==========\nTotal params: 921,344",
+    "wte.weight      torch.Size([256, 384]) 98304\nh.0.c_attn.weight   torch.Size([384, 1152]) 442368\nh.0.c_attn.bias     torch.Size([1152]) 1152\n"
+    "h.1.c_attn.weight   torch.Size([384, 1152]) 442368\nh.1.c_attn.bias     torch.Size([1152]) 1152\nTotal parameters: 985344",
+    "GPT(\n  (wte): Embedding(5000, 128)  # 640000\n  (h): ModuleList(\n    (0-1): 2 x Block(  # 82304 each\n      (ln): LayerNorm((128,))  # 256\n"
+    "      (up): Linear(128, 512)  # 66048\n      (proj): Linear(128, 128)  # 16512\n    )\n  )\n)\nTotal: 805632",
     "| GPUs | Models |\n|---|---|\n| 1 × 24 GB | 7-8B |\n| TP=2, PP=1 | 13B–34B |",
 ]
 

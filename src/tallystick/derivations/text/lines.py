@@ -47,6 +47,7 @@ _ENDS_IN_TOTAL = re.compile(r"\w[.;,)]?\s+total:\s*$", re.IGNORECASE)  # of a se
 _NUMBER = re.compile(r"\s*\d[\d,.' ]*\d")
 _PRODUCT = re.compile(r"\s*\d[\d,.]*(?:\s*\*\s*\d[\d,.]*)+\s*")  # "7168 × 256" alone on its line
 _CALLS = re.compile(r"\w=[\"']")  # "Message(content='5 × 4 = 20", whose parenthesis closes far below
+_PRINTED = re.compile(r"[^\W\d]\w*\(\s*(?:#[^=]*)?$")  # "(0-11): 12 x Block(" of a printed model
 _COMMENT = re.compile(r"(?<=[\w)])\s{2,40}#\s[^=≈]{0,80}$")  # "+ 7,011,584,000    # 32 layers"
 _QUOTE = re.compile(r"[\"'`]")
 
@@ -158,6 +159,7 @@ def _belongs(held: Line, line: Line) -> bool:
         return not numbers or _is_power(held, line)
     relates, counts = RELATION.search(held.plain) is not None, re.search(r"\d", held.plain) is not None
     is_open = counts and held.plain.count("(") > held.plain.count(")") and not _CALLS.search(held.plain)
+    is_open = is_open and not ("=" not in held.plain and _PRINTED.search(held.plain))
     totals = _ENDS_IN_TOTAL.search(held.plain) and _NUMBER.match(line.plain)
     lone = line.text in _SIGNS and _ARITHMETIC.fullmatch(held.plain)
     if totals or is_open or lone or ((counts or relates) and _GOES_ON.search(held.plain)):

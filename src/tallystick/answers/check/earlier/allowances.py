@@ -19,6 +19,7 @@ LONGEST_RUN = 12  # parts of one addend listed below it
 LEAST_VECTOR = 16  # elements of a norm or a bias
 LONGEST = 200  # characters of a line of a list
 _IN_LIST = re.compile(r"\W*|\s*(?:[-*+•]|\d{1,2}[.)])\s.*|.*[:\uff1a]\s*")  # a rule, an item, a title, or nothing
+_BLOCKS = re.compile(r"\(\d{1,3}-\d{1,3}\): \d{1,3} x \w{1,80}\(")
 _WHOLE = re.compile(r"(?<![\w.,])\d[\d,]{0,14}(?![\w.,]*\d)")
 
 
@@ -109,6 +110,12 @@ class Allowances:
             for number in between
             for found in _WHOLE.finditer(self.derivation.lines[number - 1][:LONGEST])
         )
+
+    def repeat_a_block(self, places: Sequence[int]) -> bool:
+        """Return whether a printed model has a block several times: "(0-11): 12 x Block("."""
+        last = self.so_far.place
+        first, total = (self.derivation.statements[place].line for place in (min(places, default=last), last))
+        return any(map(_BLOCKS.search, self.derivation.lines[first - 1 : total - 1]))
 
     def are_listed(self, places: Sequence[int], *, items: bool = False) -> bool:
         """Return whether the statements from the first of `places` to the current one form a list.

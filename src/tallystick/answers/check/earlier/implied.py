@@ -72,6 +72,7 @@ class Implied:
         addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
         allowed = (self.allowances.passes_over(found.places), self.allowances.replaces(found.places, claim))
         passed = any(allowed) or self.allowances.has_unread(found.places, claim)
+        passed = passed or self.allowances.repeat_a_block(found.places)
         if len(addends) < 2 or passed or self._restates(statement, claim, addends) or self._adds_rest(statement, claim):
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))

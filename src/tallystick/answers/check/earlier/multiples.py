@@ -23,6 +23,7 @@ _TIMES_LABEL = re.compile(
     r"(?:[^\W\d][^\d=≈:|*×()]*\s)?\s*((?:[*×x]\s*\d{1,4}(?![\d.,])(?:\s+[^\W\d]+)*\s*)+)(?=[=≈:(]|[~]?\d[\d,._]{3,}|$)"
 )
 
+_SHAPE = re.compile(r"[(\[][^()\[\]]{0,60},[^()\[\]]{0,60}[)\]]")  # "(None, 128, 256)"
 _COUNTS = re.compile(r"(?<![\d.,A-WYZa-wyz_])\d{1,3}(?![\d.,]*\d)")
 SHORT = 2  # digits of a rounded number of layers
 LEAST_EXACT = 4  # the same of an exact one
@@ -74,7 +75,8 @@ class Multiples:
         """
         if claim.expression is not None or claim.stated < LEAST_PRODUCT:
             return None
-        counts = [count for count in map(int, _COUNTS.findall(statement.label)) if 1 < count <= MOST_TIMES]
+        label = _SHAPE.sub(" ", statement.label) if "," in statement.label else statement.label
+        counts = [count for count in map(int, _COUNTS.findall(label)) if 1 < count <= MOST_TIMES]
         about = tags_of(statement.label)
         all_ = not counts and {"all", "block"} <= about <= KINDS
         above = self.so_far.free()[:MOST_ROWS] if counts or all_ else ()

@@ -210,7 +210,8 @@ def _sizes(product: Expression | None) -> tuple[Sequence[Fraction], bool]:
     """
     if not (isinstance(product, Operation) and set(product.symbols) == {"*"}):
         return (), False
-    numbers = [part.value for part in product.parts if isinstance(part, Number) and part.unit == 1]
+    factors = (part for part in product.parts if isinstance(part, Number) and part.unit == 1)
+    numbers = [factor.value for factor in factors if factor.value != 1]  # a shape, "(384, 1152)", has a factor of 1
     sizes = [number for number in numbers if number >= LEAST_WIDTH]
     large = [size for size in sizes if size >= LEAST_REFERENCE] if len(sizes) > 1 else []
     return large, len(sizes) < len(numbers)
