@@ -85,9 +85,13 @@ class Reading:
 
     def _heading_of(self, line: Line) -> str:
         """Return what heads a number without a label: "### Total parameters", "Step 5: Total"."""
-        above = self.above if self.above is not None and self.above.last == line.first - 1 else None
-        plain = above.plain if above is not None and above.text and len(above.plain) <= LONGEST_HEADING else ""
+        above = self._right_above(line)
+        plain = above.plain if above is not None and len(above.plain) <= LONGEST_HEADING else ""
         return plain if _STEP.fullmatch(plain) else self.heading
+
+    def _right_above(self, line: Line) -> Line | None:
+        """Return the line right above another one, or None if that is blank."""
+        return self.above if self.above is not None and self.above.last == line.first - 1 else None
 
     def _add(
         self,

@@ -175,8 +175,7 @@ class Rows(Values):
             return
         if len(numbers) > 1 and not products:
             for before, place in enumerate(numbers):
-                head = self.head[place] if place < len(self.head) else ""
-                clause = f"{head} {cells[place]}"
+                clause = self._headed(cells, place)
                 self._add(line, label, [sides[place]], clause=clause, column=len(numbers) - before)
             return
         related = not products and any(map(RELATION.search, cells))  # the number next to its bytes
@@ -187,9 +186,13 @@ class Rows(Values):
         larger = isinstance(one, Number) and isinstance(last, Number) and last.value > one.value
         if numbers[-1] != value and (several or larger):
             # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
-            head = self.head[numbers[-1]] if numbers[-1] < len(self.head) else ""
-            clause = f"{head} {cells[numbers[-1]]}"
+            clause = self._headed(cells, numbers[-1])
             self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]], clause=clause)
+
+    def _headed(self, cells: Sequence[str], place: int) -> str:
+        """Return a cell behind the words above its column."""
+        head = self.head[place] if place < len(self.head) else ""
+        return f"{head} {cells[place]}"
 
     def _nearest(
         self, wholes: Sequence[Expression | None], products: Sequence[int], number: int

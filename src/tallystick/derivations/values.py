@@ -167,8 +167,8 @@ class Values(Chains):
 
     def _product_above(self, line: Line, words: str, number: Number) -> Side | None:
         """Return the product of the shape on the line above "Parameters: 77,194,752", or None."""
-        counts = self.above is not None and self.above.last == line.first - 1 and _COUNTED.fullmatch(words)
-        shape = _SHAPE_ALONE.fullmatch(self.above.plain) if counts and self.above is not None else None
+        above = self._right_above(line)
+        shape = _SHAPE_ALONE.fullmatch(above.plain) if above is not None and _COUNTED.fullmatch(words) else None
         if shape is None:
             return None
         sizes = ", ".join(

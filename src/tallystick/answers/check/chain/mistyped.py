@@ -56,9 +56,7 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
     enough = exact or (judged and abs(sums.exact - claim.stated) > (LEAST_SWAPPED if swapped else least) * sums.exact)
     enough = enough or (judged and len(written) >= LEAST_LESS and claim.stated + number.unit < sums.low)
     digits = (LEAST_TOTAL if judged else LEAST_EXACT) if exact else LEAST_TYPED
-    if not enough or len(written) < digits:
-        return False
-    return is_one_slip(written, meant)
+    return enough and len(written) >= digits and is_one_slip(written, meant)
 
 
 def digits_of(claim: Claim) -> int:

@@ -147,8 +147,10 @@ class Columns:
     def _is_taken(self, number: int) -> bool:
         """Return whether a line is taken away, or several times that its number does not have."""
         line = self.derivation.lines[number - 1]
-        if TAKEN.search(line) or "(" not in line or not TAKEN_TIMES.search(line):
-            return TAKEN.search(line) is not None
+        if TAKEN.search(line):
+            return True
+        if "(" not in line or not TAKEN_TIMES.search(line):
+            return False
         near = range(max(0, self.so_far.place - MOST_SUMMED), self.so_far.place)
         own = [place for place in near if self.derivation.statements[place].line == number]
         used = any(self.so_far.claims[place] and self.so_far.at(place).users for place in own)  # of one layer
