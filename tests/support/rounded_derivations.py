@@ -71,12 +71,17 @@ def roughly(number: int) -> str:
     return rounded(number, 1)
 
 
-NUMBERS: dict[str, Callable[[int], str]] = {"exact": exact, "rounded": rounded, "roughly": roughly}
+def both(number: int) -> str:
+    """124,439,808 (~124.4M)."""
+    return f"{number:,} (~{roughly(number)})" if number >= 10**6 else exact(number)
+
+
+NUMBERS: dict[str, Callable[[int], str]] = {"exact": exact, "rounded": rounded, "roughly": roughly, "both": both}
 
 
 def written(model: Model, layout: str, number: Callable[[int], str]) -> str:
     """A derivation in one of `LAYOUTS`, with each number as `number` writes it."""
-    factor = exact if number is exact else rounded  # "12 × 7.09M = 85.1M"
+    factor = exact if number in (exact, both) else rounded  # "12 × 7.09M = 85.1M"
     each = Part("One layer", "", model.one_layer)
     times = f"{model.layers} × {factor(model.one_layer)}"
     every = Part(f"{model.layers} layers", times, model.layers * model.one_layer)
@@ -122,6 +127,28 @@ def _table(model: Model, each: Part, every: Part, write: Write) -> str:
     return "\n".join(
         ("| Part | Parameters |", "|---|---|", *rows, f"| Total | {write(Part('', '', model.total))} |", "")
     )
+
+
+def _cells(model: Model, each: Part, every: Part, write: Write) -> str:
+    """A table with the products in a column of their own."""
+    layer = [part._replace(label=f"{part.label} per layer") for part in model.layer]
+    parts = (*model.before, *layer, each, every, *model.after, Part("Total", "", model.total))
+    rows = (f"| {part.label} | {part.formula} | {write(part._replace(formula=''))} |" for part in parts)
+    return "\n".join(("| Part | Formula | Parameters |", "|---|---|---|", *rows, ""))
+
+
+def _tabs(model: Model, each: Part, every: Part, write: Write) -> str:
+    """The same table as copied from a page, with tabs between its cells."""
+    _, _, *rows = _cells(model, each, every, write).splitlines()
+    return "\n".join(("\t".join(cell.strip() for cell in row.strip("|").split("|")) for row in rows)) + "\n"
+
+
+def _indented(model: Model, each: Part, every: Part, write: Write) -> str:
+    """The number of one layer above its indented parts."""
+    lines = [f"{part.label}: {write(part)}" for part in (*model.before, each)]
+    lines += [f"    {part.label}: {write(part)}" for part in model.layer]
+    parts = (every, *model.after, Part("Total", "", model.total))
+    return "\n".join((*lines, *(f"{part.label}: {write(part)}" for part in parts), ""))
 
 
 def _keys(model: Model, each: Part, every: Part, write: Write) -> str:
@@ -203,6 +230,9 @@ LAYOUTS = {
     "nested": _nested,
     "tree": _tree,
     "table": _table,
+    "cells": _cells,
+    "tabs": _tabs,
+    "indented": _indented,
     "keys": _keys,
     "comments": _comments,
     "arrows": _arrows,

@@ -91,15 +91,18 @@ class Rows(Values):
                 self._equations(line, f"{label} = {counts[0]}", label)
 
     def _join(self, before: int) -> None:
-        """Join the two statements of a row if the second goes on from the first one's last side.
+        """Join the two statements of a row if one goes on from the other one's last side.
 
-        Example: "| wte | V × d = 50257 × 768 | 38,597,376 |".
+        Examples: "| wte | V × d = 50257 × 768 | 38,597,376 |", "| wte | 50257 × 768 | 38,597,376
+        (~38.6M) |".
         """
         if len(self.statements) != before + 2:
             return
         first, second = self.statements[before:]
         if not first.name and first.sides[-1].expression == second.sides[0].expression:
             self.statements[before:] = [second._replace(sides=(*first.sides[:-1], *second.sides))]
+        elif not first.name and first.sides[0].expression == second.sides[-1].expression:
+            self.statements[before:] = [second._replace(sides=(*second.sides, *first.sides[1:]))]
 
     def _keep(self, line: Line, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
         """Keep the numbers of a row, its equations' results and its shapes, for the columns."""

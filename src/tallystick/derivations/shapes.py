@@ -18,6 +18,7 @@ LEAST_TYPED = 1_000  # shorter numbers are one digit apart by chance
 _TO = r"(?:,|→|[-=]+>)"  # (768, 3072), Linear(768 → 3072)
 _SHAPE = re.compile(rf"[(\[]\s*(\d+\s*(?:{_TO}\s*\d+\s*)*,?)\s*[)\]](?=\s*(?:[-+*/x×]|$))")  # also (768,)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # "(6, 1,536)" has two sizes
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
 _ONLY = re.compile(rf"(?:\d{{1,4}}\s*[*x×]\s*)?[(\[]\s*\d{{1,7}}(?:\s*{_TO}\s*\d{{1,7}})+\s*[)\]]")
 # "W_K: (4096, 128) → 524,288", "nn.Linear(768, 768, bias=False)  # 589,824 params"
 _BEFORE = re.compile(
@@ -60,6 +61,7 @@ def product_before(match: re.Match[str], number: Number) -> Operation | None:
     # "384 × (3 × 384) = 442,368", but "head.weight + bias (1000, 256) + (1000) 257,000"
     equation = words.endswith(("+", "-", "*", "/", "^", "=")) and not _ADDED.search(words)
     equation = equation or match["words"][-1:].isdigit()  # "2(1,600) = 3,200"
+    equation = equation or ("+" in words and _GROUPED.fullmatch(match["sizes"]) is not None)  # "+ LN_f (1,536) = "
     small = number.value < LEAST_SUM and not words.endswith("Size")  # "torch.Size([768]) 768"
     if small or equation or ("*" in match["sizes"] and match["sign"] in "=:"):
         return None

@@ -64,17 +64,14 @@ class Values(Chains):
     def _shaped(self, line: Line, text: str, label: str) -> bool:
         """Add the number behind a shape, or behind a product and an arrow; return whether it is."""
         match = shape_before(text) if ")" in text or "]" in text else None
-        arrow = match is None and ("→" in text or "->" in text or "=>" in text)
-        pointed = arrow and (match := product_to(text)) is not None
         number = alone_in(self._tokens(match["value"])) if match is not None else None
-        if match is None or number is None:
-            return False
-        if pointed:
-            product = self._whole(match["product"])
-            how = self._result(product, number) if isinstance(product, Operation) else None
-        else:
-            how = product_before(match, number)
-        if how is None:
+        how = product_before(match, number) if match is not None and number is not None else None
+        pointed = how is None and ("→" in text or "->" in text or "=>" in text)
+        if pointed and (match := product_to(text)) is not None:
+            product, number = self._whole(match["product"]), alone_in(self._tokens(match["value"]))
+            if isinstance(product, Operation) and number is not None:
+                how = self._result(product, number)
+        if match is None or number is None or how is None:
             return False
         words = f"{label} {text[: match.start('product' if pointed else 'sign')]}"
         self._add(line, words, [Side(how), Side(number, loose=match["value"][0] in "≈~")])

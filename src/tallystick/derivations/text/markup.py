@@ -44,6 +44,7 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _CELL = re.compile(r"</t[dh]>\s*(?=<t[dh]\b)", re.IGNORECASE)  # between two cells of a table in HTML
 _RAW = re.compile(r"\{\s*(?:String\.raw)?`([^`]*)`\s*\}")  # JSX: {String.raw`2 \times 3`}
 _QUOTED = re.compile(r"""\{\s*(["'])([^"'{}]{0,80})\1\s*\}""")  # JSX: {" "}
+LEAST_TABBED = 3  # cells; two may be a number and a comment
 _SPACES = re.compile(r"\s{3,}")  # two blanks still separate columns
 _LIST = re.compile(r"^[\s>]*(?:[-*•‣◦–]\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|/{2,3}!?\s+|/\*+\s+|\\item\b)*")
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
@@ -186,8 +187,7 @@ def plain(line: str) -> str:
     """
     if not line.strip():
         return line
-    line = _without_box(line)
-    line = _together(line)
+    line = _together(_without_box(_with_bars(line) if "\t" in line else line))
     if "&" in line and ";" in line:
         line = html.unescape(line)
     if "<" in line:
@@ -233,6 +233,12 @@ def _together(line: str) -> str:
 def _tightened(mathematics: re.Match[str]) -> str:
     """Return mathematics with its digits together if all of them stand apart."""
     return mathematics[0] if _TIGHT.search(mathematics[0]) else _LOOSE.sub(r"\1", mathematics[0])
+
+
+def _with_bars(line: str) -> str:
+    """Return the row of a table copied from a page or sheet, with bars instead of its tabs."""
+    cells = line.strip().split("\t")
+    return f"| {' | '.join(cells)} |" if len(cells) >= LEAST_TABBED and "|" not in line else line
 
 
 def _without_box(line: str) -> str:

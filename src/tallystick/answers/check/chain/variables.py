@@ -43,8 +43,7 @@ class Variables:
         if name in self.stated:
             before = self.stated[name], self.true[name]
             self.former.setdefault(name, {})[before] = None
-        rounded = claim.expression is None and claim.is_vague  # per_layer = 25.96M
-        self.stated[name] = claim.written if rounded else exactly(claim.stated)
+        self.stated[name] = claim.written if claim.is_vague else exactly(claim.stated)  # per_layer = 25.96M
         self.true[name] = exactly(claim.true)
         self.origin[name] = place
 

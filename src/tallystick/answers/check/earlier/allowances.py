@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import accumulate, pairwise
 
+from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import numbers_in
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.earlier.addends import Addends
@@ -97,11 +99,14 @@ class Allowances:
     def has_unread(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a line without a statement has the number that a total has more.
 
-        Example: "- 16 scalars" in its list.
+        Example: "- 16 scalars" in its list. A sentence may state more than that: "with 16 of them
+        we get 12,636,160".
         """
         more = claim.stated - self.so_far.sum(places).exact
         if not places or more <= 0 or more.denominator != 1:
             return False
+        if self._is_said(min(places), claim, max(more, LITTLE * claim.stated)):
+            return True
         lines = self.derivation.statements[min(places) : self.so_far.place + 1]
         read = {line.line for line in lines}
         between = (number for number in range(lines[0].line, lines[-1].line) if number not in read)
@@ -109,6 +114,16 @@ class Allowances:
             int(found[0].replace(",", "")) == more
             for number in between
             for found in _WHOLE.finditer(self.derivation.lines[number - 1][:LONGEST])
+        )
+
+    def _is_said(self, first: int, claim: Claim, least: Fraction) -> bool:
+        """Return whether a line from a statement on has an unread number, of `least` or more."""
+        lines = self.derivation.statements[first : self.so_far.place + 1]
+        read = {number.value for line in lines for side in line.sides for number in numbers_in(side.expression)}
+        return any(
+            least <= (number := int(found[0].replace(",", ""))) < claim.stated and number not in read
+            for line in self.derivation.lines[lines[0].line - 1 : lines[-1].line - 1]
+            for found in _WHOLE.finditer(line)
         )
 
     def repeat_a_block(self, places: Sequence[int]) -> bool:

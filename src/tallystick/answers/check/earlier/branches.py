@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, digits_of, is_mistyped
 from tallystick.answers.check.claims import Claim, is_total, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import MOST_BETWEEN
@@ -15,6 +15,7 @@ from tallystick.answers.check.earlier.repeated import count_in
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import Number, Value, exactly
+from tallystick.derivations.slips import LEAST_TYPED
 from tallystick.derivations.statements import Derivation
 
 SPANS = frozenset({"one", "all"})  # tags for the number of layers
@@ -64,7 +65,8 @@ class Branches:
                 continue
             exact = all(map(_is_exact, map(self.so_far.at, (parent, *places))))
             wrong = self._is_mistyped(parent, sums) if exact else marked and self._is_less(parent, places, sums)
-            if (marked and fits) or wrong:
+            firm = marked or exact or (digits_of(claim) >= LEAST_TYPED and self._begins_below(parent, places))
+            if (firm and fits) or wrong:
                 yield parent, Sum(places, sums, fits)
 
     def _total_of(self, title: int, total: int) -> Sum:
@@ -116,12 +118,16 @@ class Branches:
     def _is_less(self, parent: int, places: Sequence[int], sums: Value) -> bool:
         """Return whether a number without a formula is less than its branches, which have one."""
         computed = [self.so_far.at(place).expression is not None for place in (parent, *places)]
-        below = self.derivation.statements[places[0]].line == self.derivation.statements[parent].last + 1
+        below = self._begins_below(parent, places)
         claim = self.so_far.at(parent)
         unit = claim.side.unit if claim.rounded and isinstance(claim.side, Number) else 0  # "~7.08M" may be cut
         less = below and max(claim.written.high, claim.stated + unit) < sums.low
         counts = not is_bytes(self.derivation.statements[parent])
         return not computed[0] and all(computed[1:]) and less and not self.lists.are_apart((parent, *places), counts)
+
+    def _begins_below(self, parent: int, places: Sequence[int]) -> bool:
+        """Return whether the branches of a number begin on the line below it."""
+        return self.derivation.statements[places[0]].line == self.derivation.statements[parent].last + 1
 
     def _closed(self, place: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Yield each statement whose branches end before `place`, and the branches.

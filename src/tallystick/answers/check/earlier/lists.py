@@ -55,6 +55,9 @@ class Lists:
         sums = self.so_far.sum(items)
         if not items or abs(sums.exact - claim.stated) <= MOST_UNLISTED * claim.stated:
             return None
+        free = self.so_far.free()
+        if len(free) > len(items) and abs(self.so_far.sum(free).exact - claim.stated) <= LITTLE * claim.stated:
+            return None  # it goes on from lines above the list, and leaves out a little
         typed = isinstance(claim.side, Number) and is_typed_for(claim.side, sums.exact)
         off = self.is_off(items, claim) or (typed and not self.allowances.leaves_out(items, claim))
         return Sum(tuple(items), sums, fits=False) if off else None
