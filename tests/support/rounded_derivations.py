@@ -140,7 +140,7 @@ def _cells(model: Model, each: Part, every: Part, write: Write) -> str:
 def _tabs(model: Model, each: Part, every: Part, write: Write) -> str:
     """The same table as copied from a page, with tabs between its cells."""
     _, _, *rows = _cells(model, each, every, write).splitlines()
-    return "\n".join(("\t".join(cell.strip() for cell in row.strip("|").split("|")) for row in rows)) + "\n"
+    return "\n".join("\t".join(cell.strip() for cell in row.strip("|").split("|")) for row in rows) + "\n"
 
 
 def _indented(model: Model, each: Part, every: Part, write: Write) -> str:

@@ -26,6 +26,14 @@ NOT_ACCUSED = [
     "(ffn)160*160*2*12 + (cross)160*160*4*6 + (own)(80*80*4 + 80*80*2)*12 = ~1.69M",
     "Embedding: ~544.5 MB (151936 × 896 × 4 bytes)",
     "Embedding: 519 MB (151936 × 896 × 4 bytes)",  # MiB
+    "Active: 40.5 + 6 × (8.44 + 90) + 40.5 = 670M (~0.7B)",  # in millions, with its rounding
+    "All: 40.5 + 7,200 + 40.5 = 7281M (~7.3B)",
+    "Memory: 121,500,000 × 16 = 1,944,000,000 B = 1854.0 MiB",  # 1853.94, rounded up
+    "Wte (30,522,880) + Wpe (524,288) + \\text{LN}_f (1,024) = 31,048,192",
+    "layer = 4 × 640 × 640 = 1,638,400 (attention)\n      + 2 × 640 × 2560 = 3,276,800 (MLP)\n"
+    "      + 4 × 640 = 2,560 (norms)\n      = 4,917,760 per layer",
+    "// embed 32000·640 (20,480,000) + 6 blocks of [norm 1280 + attend\n"
+    "// (1,638,400)] = 6·4,917,760 (29,506,560) + head (20,480,000) = 70,466,560",
     # Numbers that count nothing.
     "skip: -1.5 * 12 = 0.18 of the scale",
     "After 8 steps: 0.35 ^ 8 = 0.0013",

@@ -24,6 +24,17 @@ TOTALS = {
     "parameters, and their bytes behind them": (
         "wte: 50257 × 768 = 38,597,376 floats\nTotal: 124,439,808 floats = ~498 MB\n", "gpt2", 2, 124_439_808,
     ),
+    "a table's, above examples of one part": (
+        "| Part | Parameters |\n|---|---|\n| Patches | 2,694 |\n| Blocks | 11,833,344 |\n| **TOTAL** | 11,836,038 |\n\n"
+        "#### A narrower MLP\n\nWide:\n  Up: 768 × 3072 = 2,359,296\n  Down: 3072 × 768 = 2,359,296\n"
+        "  Total: 4,718,592\n\nNarrow:\n  Up: 384 × 1152 = 442,368\n  Down: 1152 × 384 = 442,368\n  Total: 884,736\n",
+        None, 5, 11_836_038,
+    ),
+    "with embeddings, in Chinese": (
+        "- 词嵌入：$50257 \\times 768 \\approx 0.39$ 亿\n- 每层：$12 \\times 768^2 \\approx 708$ 万\n"
+        "- 加上嵌入层，总计约 $1.26$ 亿\n",
+        "gpt2", 3, 126_000_000,
+    ),
     "all layers, below the total of one": (
         "Per layer:\n- Attention: 4 × 256 × 256 = 262,144\n- MLP: 2 × 256 × 1024 = 524,288\n"
         "Total per layer: 786,432\n\n8 layers: ~6.3M parameters\n",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
 
 from tallystick.answers.check.chain.doubts import Doubts
 from tallystick.answers.check.chain.mistyped import mistyped_aside
@@ -108,7 +107,7 @@ class Judge(Verdicts):
     def _judge(self, place: int, statement: Statement, sides: Sides) -> None:
         sides = self._with_right_factor(statement, sides)
         asides = self.readings.asides(sides)
-        pairs = [self.links.pair(left, right, asides) for left, right in pairwise(sides)]
+        pairs = self.links.pairs(sides, asides)
         cut = None
         for number, (left, right, agree) in reversed(list(enumerate(pairs))):
             if not agree and (why := self._unjudged(statement, left, right, asides)):

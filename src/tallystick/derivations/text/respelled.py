@@ -44,6 +44,8 @@ _BIASED = re.compile(
     r"(?<![\d.,*+/^-])(?<![*+/^-] )(?P<one>\d[\d,]{0,9})\s*\*\s*(?P<other>\d[\d,]{0,9})\s*\+\s*(?:bias(?:es)?|偏置)(?=\s*=\s*(?P<value>\d[\d,]{3,14})(?![\d.]))"
 )
 
+_SHAPE = r"\[\s?\d{1,7}(?:\s?[,×*]\s?\d{1,7}){0,3}\s?\]"
+
 # What is rewritten: a mark without which no text matches, the pattern, and the new text.
 _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # "28 layers → 8,852,938,752", "final norm → 3072", but no "768 → 3072"
@@ -59,6 +61,12 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
             r"[^\W\d]\w{0,30}\s?\(\d[\d,]{0,9}\s?\*\s?\d[\d,]{0,9}\)(?:,\s?[^\W\d]\w{0,30}\s?\(\d[\d,]{0,9}\s?\*\s?\d[\d,]{0,9}\)){1,8}(?=\s*[=≈])"
         ),
         _added,
+    ),
+    # "W_Q: [1280, 1280] + b_Q: [1280] = 1,639,680"
+    (
+        "]",
+        re.compile(rf"{_SHAPE}(?:\s?\+\s?(?:[^\W\d]\w{{0,30}}:?\s?)?{_SHAPE}){{1,5}}(?=\s*[=≈])"),
+        lambda shapes: " + ".join(" * ".join(re.findall(r"\d+", one)) for one in re.findall(_SHAPE, shapes[0])),
     ),
     # "135,266,304 parameters (≈ 135.3M)"
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tallystick.answers.check.chain.binary import BILLION, MEASURED
 from tallystick.answers.check.chain.sides import PERCENT, numbers_in, paired_parts
@@ -27,12 +27,17 @@ def without_first(left: Expression) -> Expression | None:
     return rest if any(isinstance(part, Operation) for part in rest.parts) else None
 
 
-def without_note(side: Expression) -> Expression:
-    """Return a number with a letter without the name or share behind it: "617M (0.4%)"."""
+def without_note(side: Expression, *, rounded: bool = False) -> Expression:
+    """Return a number with a letter without the name or share behind it: "617M (0.4%)".
+
+    Args:
+        side: the number and what is behind it.
+        rounded: whether any rounded number behind it is a note: "1502M (~1.5B)".
+    """
     if not (isinstance(side, Operation) and side.symbols == ("(",)):
         return side
     number, note = side.parts
-    noted = isinstance(note, Name) or (isinstance(note, Number) and note.rounded and note.unit <= PERCENT)
+    noted = isinstance(note, Name) or (isinstance(note, Number) and note.rounded and (rounded or note.unit <= PERCENT))
     return number if noted and isinstance(number, Number) and number.rounded else side
 
 
@@ -56,6 +61,20 @@ def are_results(left: Expression, right: Expression) -> bool:
     pairs = paired_parts(left, right) if is_sum(left) else []
     computed = all(isinstance(part, Operation) for part, _ in pairs)
     return bool(pairs) and computed and all(isinstance(part, Number) and part.rounded for _, part in pairs)
+
+
+def results_of(sides: Sequence[Side]) -> Expression | None:
+    """Return the sum of a chain's results if its last number is their sum, the last result first.
+
+    Example: "a × b = 2", "+ c × d = 4", "+ e × f = 3", and below them "= 9".
+    """
+    added, last = [side.expression for side in sides[1:-2]], sides[-2].expression
+    results = [
+        one.parts[0] for one in added if is_sum(one) and len(one.parts) == 2 and isinstance(one.parts[0], Number)
+    ]
+    if not results or len(results) < len(added) or not isinstance(last, Number):
+        return None
+    return Operation(("+",) * len(results), (last, *results))
 
 
 def below(side: Expression) -> Expression:

@@ -19,6 +19,7 @@ from tallystick.answers.check.chain.forms import (
     is_sum_of_decimals,
     may_lack,
     product,
+    results_of,
     with_bias,
     without_first,
     without_note,
@@ -140,6 +141,8 @@ class Readings:
         if statement.clause.lstrip().startswith("+") and before is not None:
             goes_on = Operation(("+",), (Number(before.stated), first.expression))  # "a + b = c. + d = e"
             yield [_with(first, goes_on), *sides[1:]]
+        if (results := results_of(sides)) is not None:
+            yield [*sides[:-2], _with(sides[-2], results), sides[-1]]
         if symbolic(first.expression) and len(sides) > 2:
             yield sides[1:]  # the formula's variables may differ from its numbers
         if isinstance(last, Number) and last.rounded:
@@ -364,11 +367,14 @@ def is_fraction(side: Expression) -> bool:
 
 def _in_units(sides: Sides) -> list[Sides]:
     """Return a chain with its numbers in millions, and so on, if its last number has a letter."""
+    sides = [_with(side, without_note(side.expression, rounded=True)) for side in sides]
     last = sides[-1].expression
     if not (isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE):
         return []
     lack = [may_lack(one.expression) for one in sides]
     bare = [one and not has_unit(side.expression) for one, side in zip(lack, sides, strict=True)]
+    if not any(lack):
+        return []
     ways = [lack] if bare == lack else [lack, bare]  # "26.54M + 2 × 2,880 = 26.54 + 0.006" lacks it in one sum
     return [
         [_with(side, scaled(side.expression, scale)) if one else side for side, one in zip(sides, lacking, strict=True)]

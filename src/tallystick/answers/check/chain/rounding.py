@@ -16,6 +16,7 @@ MOST_CUT = Fraction(1, 20)  # of a number that its digits may leave out without 
 ROUND = min(SCALED)  # a number that it does not divide is written to the last digit
 HALF = Fraction(1, 2)
 MOST_TWICE = 100  # of a number that is rounded twice, in units of its last digit
+LEAST_UP = 1_000  # of a number in units of its last digit: as many bytes may be rounded up
 WRITTEN = (*SCALED, 10**4, 10**8)  # units with a letter, or with 万 and 亿
 
 
@@ -41,12 +42,28 @@ def is_cut(one: Side, other: Side, first: Value, second: Value) -> bool:
         return True  # "4.2 × 1024³ = 4,509,715,660" has its decimals cut
     if not isinstance(right, Number) or apart >= (max(right.unit, _zeros(right)) if other.loose else right.unit):
         return False
+    long = measured and right.value >= LEAST_UP * right.unit  # "2,152,240,128 B = 2052.6 MiB" of 2052.54
+    return long or _is_truncated(left, right, first.exact, first.exact - second.exact, other)
+
+
+def _is_truncated(left: Expression, right: Number, exact: Fraction, more: Fraction, stated: Side) -> bool:
+    """Return whether a number is less than a unit off because it is cut, or rounded twice.
+
+    Args:
+        left: the side that it cuts.
+        right: the number.
+        exact: the value of the side.
+        more: what the side has more than the number.
+        stated: the side of the number.
+    """
+    measured = stated.unit in MEASURED
+    little = abs(more) <= MOST_CUT * exact
     if not isinstance(left, Operation):
         # "2,818,637,824 bytes ≈ 2.62 GB", "1,557,611,200 ≈ 1.5B"
-        return first.exact > second.exact and ((measured and near) or (other.loose and apart <= MOST_CUT * first.exact))
+        return more > 0 and ((measured and abs(more) <= LITTLE * abs(exact)) or (stated.loose and little))
     # "50257 × 12288 = 617M" is truncated, not rounded.
-    truncated = first.exact > second.exact and (loose or apart <= MOST_CUT * first.exact)
-    return "/" in left.symbols or truncated or _rounds_twice(right, first.exact)
+    truncated = more > 0 and (measured or stated.loose or little)
+    return "/" in left.symbols or truncated or _rounds_twice(right, exact)
 
 
 def _rounds_twice(number: Number, exact: Fraction) -> bool:

@@ -6,7 +6,7 @@ import re
 
 from tallystick.answers.check.chain.binary import BILLION
 from tallystick.answers.check.chain.sides import numbers_in
-from tallystick.derivations.arithmetic import Number, Operation
+from tallystick.derivations.arithmetic import Number, Operation, is_sum
 from tallystick.derivations.statements import Side, Statement
 
 # "Mixtral 8x7B", "| Llama 4 Scout | 17B × 16 experts |"
@@ -14,6 +14,9 @@ _MIXTURE = re.compile(
     r"\b(?P<experts>\d{1,2})[x×](?P<size>\d{1,3})B\b|\|\s*(?P<each>\d{1,3})B\s?[x×]\s?(?P<of>\d{1,3})\s?(?:experts\b|E\b)"
 )
 _ADDS_TO = re.compile(r"\w\s?\+=[^=#/;]*=")  # of code: "total += 0.368 + 1.0 = 1.553"
+_CLOSED = re.compile(
+    r"(?!\W*\w{1,2}[)\]]\s)[^(\[]*(?:\([^()]*\)[^(\[]*)*[)\]]"
+)  # "(2,097,152)] = 18,886,656 + 16,384,000"
 _EACH = re.compile(r"\d\s?[KMB]?\s+each\s*[=≈]")  # "10 blocks: ~3.1M each = 31M"
 # "1024² (= 4,096 tokens)" counts square patches of an image
 _TOKENS = re.compile(r"=\s*\d[\d.,]*\s*(?:tokens|image tokens|patches|토큰|패치|トークン|パッチ|个token)")
@@ -54,6 +57,8 @@ def wording(statement: Statement, left: Side) -> str:
         return "counts the patches of an image"
     if _ADDS_TO.search(statement.text):
         return "adds to what a variable had before"
+    if is_sum(left.expression) and _CLOSED.match(statement.text.partition("=")[0]):
+        return "goes on from a line above"
     return next((why for why, pattern in _REASONS.items() if pattern.search(statement.plain)), "")
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
-from tallystick.answers.check.chain.readings import Readings
+from tallystick.answers.check.chain.readings import Readings, Sides
 from tallystick.answers.check.chain.rounding import ROUND, is_cut
 from tallystick.answers.check.chain.sides import first_addend, first_factor, last_addend, paired_parts
 from tallystick.answers.check.claims import LEAST_COUNT, is_whole
@@ -23,7 +24,19 @@ class Links:
         self.references = references
         self.wrong: dict[tuple[Fraction, ...], Fraction] = {}  # results of products, by their factors
 
-    def pair(self, left: Side, right: Side, asides: bool) -> tuple[Side, Side, bool]:
+    def pairs(self, sides: Sides, asides: bool) -> list[tuple[Side, Side, bool]]:
+        """Return the neighbouring sides of a chain as they are compared, and whether they agree.
+
+        A rounded number may round the right result next to a wrong one: "3 × 4096 × 14336 =
+        170,160,768 ≈ 0.176B".
+        """
+        found = [self._pair(left, right, asides) for left, right in pairwise(sides)]
+        for number, ((left, _, met), (_, right, agree)) in enumerate(pairwise(found), 1):
+            if not (met or agree) and _is_rounded(right) and self._agree(left, right, asides):
+                found[number] = left, right, True
+        return found
+
+    def _pair(self, left: Side, right: Side, asides: bool) -> tuple[Side, Side, bool]:
         """Return two neighbouring sides as they are compared, and whether they agree."""
         if not self._agree(left, right, asides):
             converts = right.unit == "bytes" and left.unit != "bytes"  # "576 × 576 = 1.27 MB × 30 = 38 MB"
@@ -110,6 +123,10 @@ def _factors(product: Expression) -> tuple[Fraction, ...]:
         return ()
     factors = [part.value for part in product.parts if isinstance(part, Number)]
     return tuple(sorted(factors)) if len(factors) == len(product.parts) else ()
+
+
+def _is_rounded(side: Side) -> bool:
+    return isinstance(side.expression, Number) and side.expression.rounded
 
 
 def _has_rounded(side: Expression) -> bool:

@@ -47,8 +47,8 @@ _FROZEN = re.compile(r"\b(?:frozen|eingefroren\w*|gelé\w*|congelad\w*)\b|[冻�
 _TRAINED = re.compile(rf"{_FROZEN.pattern}|\b(?:trainable|trained)\b", re.IGNORECASE)
 _REMARK = re.compile(r"\([^()]*\)\s*$")  # "Total params (without scales)" counts more than scales
 _WITH = re.compile(
-    r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*", re.IGNORECASE
-)  # "Total with embeddings" is not an embedding
+    r"\b(?:with|incl\w*|con|mit|avec|com|plus)\b.*|(?:再?加上?|包括|包含|[连連]同)[^，,：:]*[，,]", re.IGNORECASE
+)  # "Total with embeddings", "加上嵌入层，总计约" is not an embedding
 # "Total: ~176M parameters per layer"
 PER_LAYER = re.compile(
     r"\d\s?(?:[KMB]|[mb]illion)?\s+(?:param\w*|weights?)?\s*(?:per |/ ?|in (?:each|one) )(?:\w+ )?(?:layer|block|mlp|ffn|head|expert|module)\b[^=≈]*$"
@@ -79,8 +79,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     halves = {match[0][:2].lower() for match in _HALF.finditer(words)}
     if aside or SIZE.search(words) or ((trained or len(halves) == 1) and not is_near(judge, claim)):
         return False
-    headings = (*statement.items[:1], statement.heading, statement.section)
-    around = next((tags for words in headings if (tags := tags_of(words))), frozenset[str]())
+    around = _tags_around(statement)
     counts = COUNT_OF.search(statement.label) is not None and not is_near(judge, claim)
     if counts and (around - KINDS or (claim.expression is not None and is_matrix(claim))):
         return False  # "Parameters: 768 × 3072" of the MLP above
@@ -94,6 +93,17 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     if (part or ("block" in about and counts_embeddings(judge, claim))) and not adds(claim):
         return False
     return about <= {"all", "block"} or (adds(claim) and "one" not in about)
+
+
+def is_under_part(statement: Statement) -> bool:
+    """Return whether a total without a name stands under a heading that names a part."""
+    return not about_of(statement) and bool(_tags_around(statement) - KINDS)
+
+
+def _tags_around(statement: Statement) -> frozenset[str]:
+    """Return the tags of the nearest item or heading above a statement that has any."""
+    headings = (*statement.items[:1], statement.heading, statement.section)
+    return next((tags for words in headings if (tags := tags_of(words))), frozenset())
 
 
 def _is_of_sublayer(judge: Judge, about: frozenset[str]) -> bool:

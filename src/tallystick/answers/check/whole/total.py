@@ -34,6 +34,7 @@ from tallystick.answers.check.whole.sections import (
     is_near,
     is_of_section,
     is_part,
+    is_under_part,
     largest_of,
     says_total,
     sums_rows,
@@ -142,6 +143,9 @@ def _stated_whole(judge: Judge) -> Whole:
         if any(adds(found[place]) for place in named):
             named = [place for place in named if adds(found[place]) or not _is_given(judge, place)]
         named = [place for place in named if "block" not in about_of(statements[place])] or named  # "Total 4 layers"
+        wholes = [place for place in named if not is_under_part(statements[place])]
+        most = max((found[place].meant for place in wholes), default=Fraction(0))
+        named = [place for place in named if place in wholes or found[place].meant > most]
         named = _of_parameters(judge, named)
         if not named:  # a sum without a name is the whole if nothing is counted after it
             last = _last_computed(judge)
