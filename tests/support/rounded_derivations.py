@@ -121,6 +121,34 @@ def _tree(model: Model, each: Part, every: Part, write: Write) -> str:
     return "\n".join((*lines, f"Total: {write(Part('', '', model.total))}", ""))
 
 
+def _rooted(model: Model, each: Part, every: Part, write: Write) -> str:
+    """The total at the root of a tree, and the number of one layer and of all before their parts."""
+    one, layers = write(each), write(every._replace(formula=""))
+    lines = [f"├── {part.label}: {write(part)}" for part in model.before]
+    lines += [f"├── {model.layers} × Layer ({one} each, {layers} in all)"]
+    lines += [f"│   ├── {part.label}: {write(part)}" for part in model.layer]
+    lines += [f"├── {part.label}: {write(part)}" for part in model.after]
+    return "\n".join((f"GPT ({write(Part('', '', model.total))})", *lines, ""))
+
+
+def _tables(model: Model, each: Part, every: Part, write: Write) -> str:
+    """A table of one layer with its total, then a table of the model with shares."""
+    parts = (*model.before, Part(f"{model.layers} × Encoder layer", "", every.value), *model.after)
+    layer = [f"| {part.label} | {part.formula} | {write(part._replace(formula=''))} |" for part in model.layer]
+    rows = [
+        f"| {part.label} | {write(part._replace(formula=''))} | {part.value / model.total:.1%} |" for part in parts
+    ]
+    return "\n".join(
+        (
+            "### Encoder layer\n\n| Part | Shape | Parameters |\n|---|---|---|",
+            *layer,
+            f"| **Total** | | **{write(each)}** |\n\n## Model\n\n| Part | Parameters | Share |\n|---|---|---|",
+            *rows,
+            f"| **Total** | **{write(Part('', '', model.total))}** | **100%** |\n",
+        )
+    )
+
+
 def _table(model: Model, each: Part, every: Part, write: Write) -> str:
     layer = [part._replace(label=f"{part.label} per layer") for part in model.layer]
     rows = [f"| {part.label} | {write(part)} |" for part in (*model.before, *layer, each, every, *model.after)]
@@ -229,7 +257,9 @@ LAYOUTS = {
     "list": _list,
     "nested": _nested,
     "tree": _tree,
+    "rooted": _rooted,
     "table": _table,
+    "tables": _tables,
     "cells": _cells,
     "tabs": _tabs,
     "indented": _indented,

@@ -70,6 +70,7 @@ _LABELLED = re.compile(r"\s*[^\W\d][^|:=≈]{0,60}:\s*[≈~]?\s?\d")
 _STATED = re.compile(r"[:=≈]\s*[≈~]?\s?\d")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
+_DIGIT = re.compile(r"\d")
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits of a large number
 # "Total: ~162M (more than 124M, due to context_length=256)"
 _SETS = re.compile(
@@ -235,7 +236,7 @@ class _Reader(Rows, Totals):
             label, text = column.groups() if column else ("subtotal" if self._ends_sum(line) else "", line.plain)
             self._equations(line, text, label)
             self._totals(line)
-        elif re.search(r"\d", line.plain):
+        elif _DIGIT.search(line.plain):
             self._value(line, line.plain)
             if len(self.statements) == before:
                 self._totals(line)
@@ -253,8 +254,8 @@ class _Reader(Rows, Totals):
     def _ends_sum(self, line: Line) -> bool:
         """Return whether a line "= 49.6B" ends a sum of lines with plus signs."""
         before = self.statements[-1] if self.statements else None
-        adds = before is not None and before.last == line.first - 1 and before.text.startswith("+ ")
-        return adds and line.text.startswith("=")
+        adds = before is not None and before.last == line.first - 1 and before.plain.lstrip().startswith("+ ")
+        return adds and line.plain.lstrip().startswith("=")
 
     def _title(self, line: Line) -> None:
         """Add the number that a heading or item ends with: "Attention (94.4M per layer)"."""

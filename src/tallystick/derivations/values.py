@@ -37,6 +37,7 @@ _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<valu
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
 _AROUND = re.compile(r"(?<=\d)\s+\*\s+(?=10\^)")  # blanks in "6.61  × 10^9" part no columns
 _CELLS = re.compile(r"\s{2,}")
+_IN_PARENTHESES = re.compile(r"\(([^()]*)\)\s*$")
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s+[^\W\d]+){0,2}\s*\)\s*$")
 _ABOUT = re.compile(r"[^=≈~]*[:\uff1a]\s*[≈~][^=≈~]*")  # "Embedding: ~460 MB (128000 × 896 × 4 bytes)"
 _TIMES_BEFORE = re.compile(r"[*x]\s*(\d{1,3})\s*\([^()]*\)\s*$")
@@ -151,7 +152,7 @@ class Values(Chains):
             behind: the columns behind it.
             number: its value.
         """
-        inside = re.search(r"\(([^()]*)\)\s*$", words)  # "Token embedding (50257 × 768): 38,597,376"
+        inside = _IN_PARENTHESES.search(words)  # "Token embedding (50257 × 768): 38,597,376"
         after = _PRODUCT_BEHIND.search(value)  # "12 blocks:  85.0M   (7.08M × 12)"
         found = [inside[1] if inside else "", after[1] if after else ""]
         product = next((how for how in map(self._product, found) if how is not None), None)

@@ -166,3 +166,9 @@ def test_a_total_is_no_less_than_its_list_whatever_a_small_item_is(total, wrong)
         f"- Layer norms: ~128 parameters each\n- Output: 128 × 65 = 8,320\n\nTotal: {total} parameters\n"
     )
     assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("117M", [122_600_000]), ("122.6M", []), ("123M", []), ("124M", [])])
+def test_a_total_is_no_less_than_the_layers_and_the_embeddings(total, wrong):
+    text = f"One layer: 12 × 768² ≈ 7M\n\n**12 layers:** ≈ 84M\n**Embeddings:** 50,257 × 768 ≈ 38.6M\n**Total:** ≈ {total}\n"
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong

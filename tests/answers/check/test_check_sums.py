@@ -250,3 +250,5 @@ def test_a_sum_below_lines_with_plus_signs_is_not_the_last_of_them():
     text = "Talker: 48 × 12M = 576M\n   + Experts (48 × 22M) = 1.06B\n   + Predictor (80 × 3M) = 240M\n   = {}\n"
     for total in ("1.87B", "1.88B"):
         assert all(e.correct for e in tallystick.check(text.format(total)).equations)
+    drawn = "<text>Layers 202.4M × 32 = 6.48B</text>\n<text>+ words 131M + head 131M = 0.26B</text>\n<text>= 6,738,415,616</text>\n"
+    assert all(e.correct for e in tallystick.check(drawn, against="llama-7b").equations)

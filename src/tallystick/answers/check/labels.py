@@ -41,7 +41,7 @@ _WORDS = tuple(
         ("scale", r"\b(scales?|gains?|gamma|γ|ln[12f]w)\b"),
         ("shift", r"\b(shifts?|beta|β|ln[12f]b)\b"),
         ("block", r"\b(blocks?|layers?)\b(?!.?norm)"),
-        ("one", r"\b(per|each|one|single|a) (\w+ )?(layer|block)\b|\bper.?(layer|block)|(?<=\w) ?/ ?(layer|block)\b"),
+        ("one", r"\b(per|each|every|one|single|a) (\w+ )?(layer|block)\b|^\W*1 (?:\w+ )?(?:layer|block)\b|\bper.?(layer|block)|(?<=\w) ?/ ?(layer|block)\b"),
         ("all", r"\b(all|total|\d+) (\w+ )?(layers|blocks)\b"),
     )
 )  # fmt: skip
@@ -67,7 +67,7 @@ _ABROAD = tuple(
         ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн|\bkońcow|\bostatni|\bson\b|\bfinale\b"),
         ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
         ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|\bstrat[oi]\b|\bkatman|\bblok|\bwarstw|\blaag\b|\blagen\b|\bcamadas?\b|\btầng|\blapisan|сло[йеяию]|\bблок"),
-        ("one", r"\b(?:bloc complet|couche complète|bloque completo|capa completa|bloco completo|camada completa|blocco completo|ganzer block|весь блок)\b|(?:blok|katman) başına|her (?:blok|katman)|(?:mỗi|một) (?:tầng|lớp|khối)|(?:per|ogni|uno?) (?:strato|blocco)|(?:na|każd\w+|jed\w+) (?:blok|warstw)|(?:per|elke|één) (?:laag|blok)|(?:per|setiap) lapisan|每层|每層|单层|(?<!第)一层|每个|各层|(?<!第)一層|(?<!第)1層|(?:層|ブロック|レイヤー)(?:あたり|当たり|ごと|毎)|(?:레이어|층|블록) ?당|레이어 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个|一個|單個|1つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)"
+        ("one", r"\b(?:bloc complet|couche complète|bloque completo|capa completa|bloco completo|camada completa|blocco completo|ganzer block|весь блок)\b|(?:blok|katman) başına|(?:her|bir) (?:blok|katman)|\bein(?:zelne\w*)? block\b|\b(?:une seule couche|una sola capa|uma única camada|одного сло[ея]|одного блока)\b|(?:mỗi|một) (?:tầng|lớp|khối)|(?:per|ogni|uno?) (?:strato|blocco)|(?:na|każd\w+|jed\w+) (?:blok|warstw)|(?:per|elke|één) (?:laag|blok)|(?:per|setiap) lapisan|每层|每層|单层|(?<!第)一层|每个|各层|(?<!第)一層|(?<!第)1層|(?:層|ブロック|レイヤー)(?:あたり|当たり|ごと|毎)|(?:레이어|층|블록) ?당|(?:레이어|블록|층) 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个?|一個|單個|(?:1|一)つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)|(?:一个?|单个?|一個|單個?)\s?(?:\w+ )?(?:block|layer)"
             r"|(?:je|pro|einer?|einem|jeder|jede) (?:[\w-]+[- ])?(?:schicht|block)|(?:par|une?|chaque) (?:couche|bloc)|(?:por|una?|cada) (?:capa|bloque)|(?:por|uma?|cada) (?:camada|bloco)|(?:на|один|одном|каждый|каждом) (?:сло|блок)"
             r"|(?:je|pro|par|chaque|por|cada|на|ogni|mỗi|her|setiap|na|każdy|elke|每个?|各) ?(?:layer|block)\b"),
         ("all", r"全部层|所有层|总层|全層|全レイヤー|전체 레이어|모든 레이어|alle schichten|toutes les couches|todas las capas|все сло"),
@@ -82,13 +82,16 @@ LAYERS = (
     r"(?:layers|blocks|schichten|blöcke|couches|blocs|capas|bloques|camadas|blocos|strati|blocchi|katman|blok|warstw\w*"
     r"|blok[óo]w|tầng|khối|lớp|lapisan|сло[её]в|блок\w+|层|層|レイヤー|ブロック|층|레이어|블록)"
 )
-_LAYERS = re.compile(
-    rf"\W*(?:(?:{_SUMMED}|i) (?:for |of |in |across |su |di |para )?)?(?:all |i )?(?:the )?\(?(\d{{1,4}})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:\w+ )?{LAYERS}\s?{_SUMMED}?\W*",
+# A label that counts layers and says nothing else; its one group that matches is the count.
+_OF_LAYERS = re.compile(
+    # "12 layers", "All 12 transformer layers"
+    rf"\W*(?:(?:{_SUMMED}|i) (?:for |of |in |across |su |di |para )?)?(?:all |i )?(?:the )?\(?(\d{{1,4}})\s?(?:[*×x]\s?)?(?:个\s?|개\s?)?(?:\w+ )?{LAYERS}\s?{_SUMMED}?\W*"
+    # "Layers total (12)"
+    r"|\W*(?:all )?(?:\w+ )?(?:layers|blocks)(?: in)?(?: total)? \((\d{1,4})\W*"
+    # "12 × Encoder layer", "12 个 Block"
+    r"|\W*(\d{1,4})\s?(?:[*×x]|[个個]|개의?|つの)\s?(?:\w+ ){0,2}(?:layer|block|schicht|couche|bloc|capa|bloque|camada|bloco)\W*",
     re.I,
 )
-_LAYERS_BEHIND = re.compile(
-    r"\W*(?:all )?(?:\w+ )?(?:layers|blocks)(?: in)?(?: total)? \((\d{1,4})\W*", re.I
-)  # "Layers total (12)"
 # Tags for one matrix of attention.
 PROJECTIONS = frozenset({"q", "k", "v", "o"})
 # Tags for the parts of a layer's modules: a sum of these alone counts the module.
@@ -181,5 +184,5 @@ def names_part(items: Sequence[str]) -> bool:
 
 def layers_of(label: str) -> int | None:
     """Return the layer count if a label is nothing else: 12 for "12 layers", else None."""
-    match = _LAYERS.fullmatch(label) or _LAYERS_BEHIND.fullmatch(label)
-    return int(match[1]) if match else None
+    match = _OF_LAYERS.fullmatch(label)
+    return int(match[match.lastindex or 0]) if match else None

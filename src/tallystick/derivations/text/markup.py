@@ -180,6 +180,10 @@ _HALF_OF = re.compile(r"½(?=\s?[(\w])")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 
 
+_CELL_TIMES = re.compile(r"(?<=\| )\*(?=\d)")  # a cell "×126"
+_SHOWN_TIMES = re.compile(r"(?<=[\w)]) ?\* ?(?=[\w(])")
+
+
 def plain(line: str) -> str:
     """Return one line without its markup.
 
@@ -303,8 +307,7 @@ def readable(line: str) -> str:
     '3 × (emb_dim × 768) = 1,769,472'
     """
     line = " ".join(line.split()).replace("( ", "(").replace(" )", ")")
-    line = re.sub(r"(?<=\| )\*(?=\d)", "×", line)  # a cell "×126"
-    return re.sub(r"(?<=[\w)]) ?\* ?(?=[\w(])", " × ", line)
+    return _SHOWN_TIMES.sub(" × ", _CELL_TIMES.sub("×", line)) if "*" in line else line
 
 
 def _without_latex(line: str) -> str:

@@ -62,6 +62,15 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         ),
         _added,
     ),
+    # "12 × Block (7,087,872 each, 85,054,464 in all)"
+    (
+        "each",
+        re.compile(
+            r"(?P<count>\d{1,3})\s?[*×x]\s(?P<words>[^\W\d][^()=≈:]{0,60}?)\s?\((?P<each>\d[\d.,]{0,15}\s?[KMB]?)\s(?:params\s)?each[,;]\s"
+            r"(?P<all>[≈~]?\d[\d.,]{0,15}\s?[KMB]?)\s(?:in all|in total|total|altogether)\)"
+        ),
+        r"\g<words>: \g<count> * \g<each> = \g<all>",
+    ),
     # "W_Q: [1280, 1280] + b_Q: [1280] = 1,639,680"
     (
         "]",

@@ -38,6 +38,10 @@ _REASONS = {
         r"=\s*[\d.,]+\s+(?:instead of|rather than)\s+\d|[←✗✘❌]\W*(?:[^\W\d]+\s)?(?:error|wrong|mistake|incorrect)|←\W*\w{0,4}\u9519\u8bef",
         re.IGNORECASE,
     ),
+    # "from 311M to ≈ 427M"
+    "states a number before and after a change": re.compile(
+        r"(?:\bfrom|\bvon|从|從)\s[^=≈]{0,20}\d[^=≈]{0,30}?(?:\bto|\bauf|到|至|为|為)\s*[≈~]", re.IGNORECASE
+    ),
     # "7B × 2 → 14B × 2 = 14 GB → 28 GB"
     "states numbers before and after a change": re.compile(
         r"\d\w*\s*→\s*[\d.]+\w*\s*×[^=≈→]*=\s*[\d.]+\s?\w*\s*→\s*\d"

@@ -146,7 +146,23 @@ class Implied:
             above = []
         if above and not sums_up and self._is_one_matrix(above, statement):
             return []
+        if above and claim.is_rounded:
+            above = self._from_first(above, claim)
         return self.so_far.summed_with_size(claim.stated) if sums_up and not above and is_whole(claim.side) else above
+
+    def _from_first(self, places: Sequence[int], claim: Claim) -> list[int]:
+        """Return the lines of a rounded sum, with the rows right above them that do not change it.
+
+        Example: "| LayerNorm | 1,280 |" above "| Attention | 1.23M |", in "| Total | 4.92M |".
+        """
+        lines, free, found = self.derivation.statements, self.so_far.free(), list(places)
+        above = found[0] - 1
+        while above in free and "|" in lines[above].plain and lines[above].last + 1 == lines[above + 1].line:
+            if not self.so_far.sum([above, *found]).meets(claim.written):
+                break
+            found.insert(0, above)
+            above -= 1
+        return found
 
     def _is_one_matrix(self, places: Sequence[int], statement: Statement) -> bool:
         """Return whether a number is of one matrix, and by chance the sum of others above it.

@@ -14,7 +14,7 @@ from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.columns import Columns
 from tallystick.answers.check.earlier.multiples import has_multiples, takes_layers
-from tallystick.answers.check.labels import EMBEDDINGS, PARTIAL, TIED, tags_of
+from tallystick.answers.check.labels import EMBEDDINGS, KINDS, OUTSIDE, PARTIAL, TIED, tags_of
 from tallystick.derivations.arithmetic import Number, Value
 from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import SUBTOTAL, TOTAL, Derivation, Statement, names_sum
@@ -55,12 +55,19 @@ class Lists:
         sums = self.so_far.sum(items)
         if not items or abs(sums.exact - claim.stated) <= MOST_UNLISTED * claim.stated:
             return None
-        free = self.so_far.free()
-        if len(free) > len(items) and abs(self.so_far.sum(free).exact - claim.stated) <= LITTLE * claim.stated:
-            return None  # it goes on from lines above the list, and leaves out a little
+        if self._adds_above(items, sums, claim):
+            return None
         typed = isinstance(claim.side, Number) and is_typed_for(claim.side, sums.exact)
         off = self.is_off(items, claim) or (typed and not self.allowances.leaves_out(items, claim))
         return Sum(tuple(items), sums, fits=False) if off else None
+
+    def _adds_above(self, items: Sequence[int], sums: Value, claim: Claim) -> bool:
+        """Return whether a total adds what stands above its list: one line, or all but a little."""
+        free = self.so_far.free()
+        above = [self.so_far.at(place).written for place in free if place not in items]
+        rest = claim.written.less(sums)
+        near = abs(self.so_far.sum(free).exact - claim.stated) <= LITTLE * claim.stated
+        return bool(above) and (near or any(one.meets(rest) for one in above))
 
     def more(self, statement: Statement, claim: Claim) -> Sum | None:
         """Return the items of a list if their total is less than they are.
@@ -121,11 +128,19 @@ class Lists:
         less = claim.written.high < sums.low and sums.exact - claim.stated > LITTLE * claim.stated
         wrong = (far or less) and any(is_typed_for(number, way, least=SHORT) for way in ways)
         wrong = wrong or self._is_just_less(places, sums, claim)
+        if computed or (self._are_whole(lines) and sums.exact <= NEAR * claim.stated):
+            wrong = wrong or claim.stated + number.unit <= min(ways)
         if computed:
-            below = claim.stated + number.unit <= min(ways)
-            wrong = wrong or below or MOST_MORE * max(ways) < claim.stated < TWICE * max(ways)
+            wrong = wrong or MOST_MORE * max(ways) < claim.stated < TWICE * max(ways)
         wrong = wrong and not self.allowances.leaves_out(places, claim)
         return Sum(tuple(places), sums, fits=False) if wrong else None
+
+    def _are_whole(self, lines: Sequence[Statement]) -> bool:
+        """Return whether lines are the layers of a model, and parts outside of them."""
+        tags = [tags_of(line.label) for line in lines]
+        layers = [about for about in tags if "block" in about and about <= KINDS - {"one"}]
+        rest = [about for about in tags if about and about <= OUTSIDE]
+        return len(layers) == 1 and len(set(rest)) == len(rest) == len(lines) - 1
 
     def _is_just_less(self, places: Sequence[int], sums: Value, claim: Claim) -> bool:
         """Return whether a total is a little less than its parts, all written to the last digit."""

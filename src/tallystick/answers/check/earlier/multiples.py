@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
+from itertools import chain
 from math import prod
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
-from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.claims import Claim, is_total
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.answers.check.labels import KINDS, layers_of, tags_of
 from tallystick.derivations.arithmetic import Number, Operation, Value, exactly
@@ -57,7 +58,9 @@ class Multiples:
         )
         # "32 × layers: 5,670,961,152" may stand far below the number of one layer.
         far = (one for one in self.so_far.free() if self.so_far.at(one).stated * times == claim.stated)
-        if (place := next(fit, None)) is None and (place := next(far, None)) is None:
+        # "16 × Encoder layer: 50.44M" of 3.15M, which a table of one layer has as its total
+        total = (one for one in self.so_far.free() if claim.is_rounded and self._is_layer_rounded(one, times, claim))
+        if (place := next(chain(fit, far, total), None)) is None:
             return None
         one = self.so_far.at(place)
         whole = names_sum(self.derivation.statements[place].label) or times_before(statement)
@@ -66,6 +69,11 @@ class Multiples:
         ):
             return None  # "12 layers" may include parts that the line above omits
         return place
+
+    def _is_layer_rounded(self, place: int, times: int, claim: Claim) -> bool:
+        """Return whether a claim rounds `times` the total of a list or table of one layer."""
+        line, layers = self.derivation.statements[place], self.so_far.at(place).written.times(exactly(times))
+        return layers.meets(claim.written) and is_total(line) and "one" in tags_of(line.heading)
 
     def counted(self, statement: Statement, claim: Claim) -> tuple[int, int, bool] | None:
         """Return a count in the label, a line above that the number multiplies, and if exactly.

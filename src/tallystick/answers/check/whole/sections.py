@@ -30,6 +30,8 @@ _JUST_FOR = re.compile(r"\d\s?[KMBT]?\s+(?:param\w*|weights)\s+(?:just|only|alon
 MOST_PARAMETERS = 10**14  # of a model; a larger number counts operations
 LEAST_ROWS = 2  # of a table, above their sum
 MOST_SHARE = 95  # percent that a part may have of the whole
+_RELATES = re.compile(r"[=≈:]")
+_COLON = re.compile(r"[:\uff1a]")
 SO_FAR = re.compile(
     r"\b(?:so far|bislang|bisher|jusqu['’]ici|hasta ahora|até agora|fin qui|пока что)\b|到目前为止|目前为止|ここまで|지금까지",
     re.IGNORECASE,
@@ -70,7 +72,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     words, remark, inside = words_of(statement).partition("(")
     own = statement.clause if statement.column else statement.plain  # the head of its column
     share = _SHARE.search(own)
-    some = ACTIVE.search(f"{words} {re.split('[=≈:]', own)[0]}") or (share and float(share[1]) < MOST_SHARE)
+    some = ACTIVE.search(f"{words} {_RELATES.split(own)[0]}") or (share and float(share[1]) < MOST_SHARE)
     if (some or _is_of_sublayer(judge, about) or _JUST_FOR.search(own)) and not is_near(judge, claim):
         return False
     # "Of the weights of a block the MLP has 67% (56.7M of the total 85M)"
@@ -227,7 +229,7 @@ def about_of(statement: Statement) -> frozenset[str]:
     label = words_of(statement) if is_total(statement) else statement.label
     if PER_LAYER.search(statement.clause):
         label = f"{label} per layer"
-    before, *colon = re.split(r"[:\uff1a]", label, maxsplit=1)
+    before, *colon = _COLON.split(label, maxsplit=1)
     words = before if colon and TOTAL.search(before) else label
     if TOTAL.search(words):
         words = _WITH.sub("", _REMARK.sub("", words))

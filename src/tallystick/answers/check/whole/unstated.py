@@ -32,7 +32,7 @@ PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention a
 
 def unstated(judge: Judge) -> int | None:
     """Return the total of a text that calls none of its numbers the total, or None."""
-    ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, in_prose, _layers_alone, _stored))
+    ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, _root, in_prose, _layers_alone, _stored))
     return next((place for place in ways if place is not None), None)
 
 
@@ -103,6 +103,19 @@ def _last_sum(judge: Judge) -> int | None:
     section = is_part(judge, last) or is_of_section(judge, last, last.meant) or place in active_in(judge)
     section = section or (is_total(statement) and not says_total(judge, statement, last, about))
     return place if largest and plain and not matrix and not section else None
+
+
+def _root(judge: Judge) -> int | None:
+    """Return the title of the whole text if its number is judged by the branches below it, or None.
+
+    Example: "GPT (25,083,776)", and below it "├── Token embedding: 3,200,000".
+    """
+    lines, claims = judge.derivation.statements, judge.claims
+    if not (lines and lines[0].titles and claims[0]) or is_in_bytes(lines[0]):
+        return None
+    sums = any(one.line == lines[0].line and one.right == claims[0].stated for one in judge.equations)
+    others = [one.meant for one, line in zip(claims[1:], lines[1:], strict=True) if one and not measures(line)]
+    return 0 if sums and max(others, default=Fraction(0)) < claims[0].meant else None
 
 
 def _layers_alone(judge: Judge) -> int | None:
