@@ -122,7 +122,7 @@ def _tree(model: Model, each: Part, every: Part, write: Write) -> str:
 
 
 def _rooted(model: Model, each: Part, every: Part, write: Write) -> str:
-    """The total at the root of a tree, and the number of one layer and of all before their parts."""
+    """The total at the root of a tree, and the numbers of one and all layers above their parts."""
     one, layers = write(each), write(every._replace(formula=""))
     lines = [f"├── {part.label}: {write(part)}" for part in model.before]
     lines += [f"├── {model.layers} × Layer ({one} each, {layers} in all)"]
@@ -135,9 +135,7 @@ def _tables(model: Model, each: Part, every: Part, write: Write) -> str:
     """A table of one layer with its total, then a table of the model with shares."""
     parts = (*model.before, Part(f"{model.layers} × Encoder layer", "", every.value), *model.after)
     layer = [f"| {part.label} | {part.formula} | {write(part._replace(formula=''))} |" for part in model.layer]
-    rows = [
-        f"| {part.label} | {write(part._replace(formula=''))} | {part.value / model.total:.1%} |" for part in parts
-    ]
+    rows = [f"| {part.label} | {write(part._replace(formula=''))} | {part.value / model.total:.1%} |" for part in parts]
     return "\n".join(
         (
             "### Encoder layer\n\n| Part | Shape | Parameters |\n|---|---|---|",

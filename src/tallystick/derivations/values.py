@@ -121,7 +121,8 @@ class Values(Chains):
         elif number is not None and not words:
             self._add(line, _behind(text, pieces, number), [Side(number)])
         elif (first := _leading(pieces)) is not None:
-            self._add(line, _behind(text, pieces, first), [Side(first)])
+            own = colon and WORD.search(words)  # "24 layers: 478,273,536. The final norm has 512 parameters."
+            self._add(line, words if own else _behind(text, pieces, first), [Side(first)])
         elif TOTAL.search(text) and not BOUND.search(text):
             numbers = said_in(pieces)
             if len(numbers) == 1 and numbers[0].value >= LEAST_SUM and not any(p.kind == "operator" for p in pieces):

@@ -39,6 +39,9 @@ NOT_ACCUSED = [
     "Conv2d: 3×16×16×768 = 589,824\n位置: 197×768 = 151,296\n\n每个 Block:\n- QKV: 768×(768×3) = 1,769,472\n- Proj: 768×768 = 589,824\n- fc1: 768×3072 = 2,359,296\n"
     "- fc2: 3072×768 = 2,359,296\n\n单个 Block: ~7M 参数\n12 个 Block: ~84M 参数\n\n"
     "分类头:\n- Linear: 768×1000 = 768,000\n\n总计: ~86M 参数",
+    "d_model = 512\nd_ff = 1408\n\n| d_ff | 256 × 5.5 ≈ 8/3 × 512 ≈ 1365 |",
+    "d_ff = 2048\n\nA deeper one has 24 layers + d_ff = 1792:",
+    "**(d) 32 层** ≈ $1.45 \\times 32 \\approx 46.4\\text{B}$",
     # Numbers that count nothing.
     "skip: -1.5 * 12 = 0.18 of the scale",
     "After 8 steps: 0.35 ^ 8 = 0.0013",

@@ -53,6 +53,34 @@ def test_each_word_for_the_mlp_is_its_tag(word):
 
 
 @pytest.mark.parametrize(
+    ("tag", "words"),
+    [
+        (
+            "o",
+            "输出投影 | 出力射影 | 출력 투영 | Ausgabeprojektion | proyección de salida | выходная проекция | O-Projektion",
+        ),
+        ("v", "V-Projektion | Proyección V | Projeção V | Проекция V | V 投影"),
+        (
+            "head",
+            "输出头 | 分类头 | 出力ヘッド | 출력 헤드 | Ausgabekopf | tête de sortie | cabeza de salida | çıkış katmanı",
+        ),
+        ("gate", "门控投影 | ゲート射影 | 게이트 투영"),
+        ("up", "上投影 | アップ射影 | 업 투영"),
+        ("down", "下投影 | ダウン射影 | 다운 투영"),
+        ("experts", "especialistas | uzmanlar | esperti | chuyên gia"),
+        ("router", "门控网络 | routeur | enrutador | роутер | yönlendirici"),
+        ("token", "エンベディング | gömme tablosu | nhúng từ"),
+        ("block", "12 слоёв | 12 lớp"),
+        ("one", "单个 Block | ein Block | una sola capa | одного слоя | bir katman | Katman toplamı | every layer"),
+    ],
+)
+def test_a_part_has_its_words_in_each_language(tag, words):
+    tags = {word: tags_of(word) for word in words.split(" | ")}
+    assert [word for word, found in tags.items() if tag not in found] == []
+    assert tag == "token" or not [word for word, found in tags.items() if "token" in found]  # V is no vocabulary
+
+
+@pytest.mark.parametrize(
     ("text", "against", "what"),
     [
         ("### Experts\nLayer total = 7,077,888", "gpt2", "attention and MLP of one layer, without biases"),

@@ -30,6 +30,16 @@ TOTALS = {
         "  Total: 4,718,592\n\nNarrow:\n  Up: 384 × 1152 = 442,368\n  Down: 1152 × 384 = 442,368\n  Total: 884,736\n",
         None, 5, 11_836_038,
     ),
+    "a sentence's, next to another number": (
+        "The table has 128,256 × 4,096 = 525M parameters. Add the projection (another 525M), "
+        "and you get roughly 8 billion parameters total.\n",
+        "llama-3-8b", 1, 8_000_000_000,
+    ),
+    "far more than the head above it": (
+        "Embedding:\n- Parameters: 10,000,400\n\nGRU:\n- Parameters: 453,888\n\nClassification head:\n"
+        "- Parameters: 7,700\n\n- Total parameters: 10,461,988\n",
+        None, 10, 10_461_988,
+    ),
     "with embeddings, in Chinese": (
         "- 词嵌入：$50257 \\times 768 \\approx 0.39$ 亿\n- 每层：$12 \\times 768^2 \\approx 708$ 万\n"
         "- 加上嵌入层，总计约 $1.26$ 亿\n",

@@ -26,7 +26,7 @@ from tallystick.answers.check.earlier.lists import LEAST_TOTAL, is_bytes
 from tallystick.answers.check.earlier.multiples import Multiples, times_before
 from tallystick.answers.check.earlier.running import Running
 from tallystick.answers.check.earlier.said import said
-from tallystick.answers.check.labels import layers_of, names_layer
+from tallystick.answers.check.labels import layers_of, names_layer, tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.terms import Term, labelled
 from tallystick.answers.check.terms import times as times_of
@@ -52,6 +52,7 @@ from tallystick.derivations.statements import (
 _SIZE = re.compile(
     r"(?<![^\W_])(?:size|vocab|dim|len|length|ctx|context|hidden)(?![^\W_])", re.IGNORECASE
 )  # vocab_size
+SMALL = frozenset({"norm", "bias", "router"})  # tags of parts that are no larger than a size
 LONGEST_SYMBOL = 2  # letters; a longer name with a large number is what is counted: "norms = 266,240"
 
 
@@ -123,7 +124,8 @@ class Judge(Verdicts):
         counts = claim.stated >= LEAST_COUNT and named and len(statement.name) > LONGEST_SYMBOL
         claim.defines = bool(statement.name) and claim.expression is None and not (commented or counts)
         claim.written = alone(claim.side, loose=claim.rounded) or exactly(claim.stated)
-        size = statement.aside and claim.stated < LEAST_TOTAL  # "(GQA: 8 heads × 128 = 1024)"
+        size = statement.aside and claim.stated < LEAST_TOTAL and not tags_of(statement.label) & SMALL
+        # No addend is "(GQA: 8 heads × 128 = 1024)", but "(norms: 2 × 512 = 1024)" is.
         claim.adds = not claim.defines and claim.stated.denominator == 1 and not (size or statement.titles)
         claim.kind = self.so_far.kind
         self.claims.append(claim)

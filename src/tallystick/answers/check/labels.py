@@ -50,24 +50,31 @@ _WORDS = tuple(
 _ABROAD = tuple(
     (tag, re.compile(pattern, re.IGNORECASE))
     for tag, pattern in (
-        ("token", r"词嵌入|词元|词表|(?<![反解])嵌入|詞嵌入|埋め込み|埋込|単語|(?<!언)임베딩|\w*einbettung|plongement|incrustaci|эмбеддинг|вложени|\bosadz|\bzanurz"),
+        ("token", r"词嵌入|词元|词表|(?<![反解])嵌入|詞嵌入|埋め込み|埋込|単語|(?<!언)임베딩|\w*einbettung|plongement|incrustaci|エンベディング|эмбеддинг|вложени|\bosadz|\bzanurz|\bgömme|\bnhúng"),
         ("position", r"位置|위치|\bposici|позици|vị trí|\bkonum|\bposisi"),
-        ("head", r"[反解]嵌入|언임베딩|アンエンベ|输出层|輸出層|出力層|출력층|출력 헤드|ausgabeschicht|couche de sortie|capa de salida|выходн"),
+        ("head", r"[反解]嵌入|언임베딩|アンエンベ|输出层|輸出層|出力層|출력층|출력 헤드|ausgabeschicht|couche de sortie|capa de salida|camada de saída|strato di uscita|çıkış (?:başlığı|katmanı)|\bđầu ra\b|выходн\w*(?! проекц)"
+            r"|(?:输出|輸出|分类|分類|语言(?:模型|建模))[头頭]|(?:出力|分類|言語モデル)ヘッド|(?:분류|언어 ?모델) ?헤드|(?:ausgabe|klassifikations|\blm-)kopf"
+            r"|tête (?:lm|de (?:sortie|classification))|cabe[zç]a (?:lm|de (?:salida|saída|cla\w+))|testa (?:lm|di (?:uscita|classificazione))"),
         ("attention", r"注意力|多[头頭]|マルチヘッド|멀티.?헤드|注意機構|アテンション|어텐션|주의|aufmerksamkeit|\baten[cç]|внимани|\battenzione|\bdikkat|chú ý|\bperhatian"),
         ("q", r"查询|查詢|クエリ|쿼리|\bconsultas?\b|\brequêtes?\b|\bзапрос"),
         ("k", r"键(?!值)|鍵|キー(?:行列|射影|の重み)|키 (?:행렬|가중치|프로젝션)"),
         ("v", r"值(?:矩阵|投影|向量|权重)|バリュー|밸류|값 (?:행렬|가중치)"),
-        ("mlp", r"前馈|前饋|フィードフォワード|全結合|全连接|全連接|피드포워드|vorwärts|прямого распространени|полносвязн|ileri besleme|truyền thẳng"),
-        ("experts", r"专家|專家|エキスパート|전문가|\bexpert[eo]|эксперт"),
+        ("o", r"输出(?:投影|矩阵|变换)|輸出(?:投影|矩陣)|出力(?:射影|投影|行列)|출력 ?(?:투영|프로젝션|행렬)|ausgabeprojektion|projection de sortie|proyección de salida|projeção de saída"
+            r"|proiezione di uscita|выходн\w+ проекц|çıkış projeksiyon|\bo[- ]?(?:projektion|projeksiyon|投影|射影|투영|프로젝션)|(?:projection|proyección|projeção|proiezione|проекция|chiếu) o\b"),
+        ("gate", r"门控(?!网络)|門控|ゲート|게이트"),
+        ("up", r"上(?:投影|射影)|アップ(?:射影|プロジェクション)|업 ?(?:투영|프로젝션)"),
+        ("down", r"下(?:投影|射影)|ダウン(?:射影|プロジェクション)|다운 ?(?:투영|프로젝션)"),
+        ("mlp", r"前馈|前向网络|前饋|フィードフォワード|全結合|全连接|全連接|피드포워드|vorwärts|прямого распространени|полносвязн|ileri besleme|truyền thẳng"),
+        ("experts", r"专家|專家|エキスパート|전문가|\bexpert[eo]|эксперт|\bespecialist|\bespert|\buzman|chuyên gia"),
         ("segment", r"段嵌入|片段|类型嵌入|類型嵌入|タイプ埋め込み|セグメント|세그먼트|句子"),
         ("pooler", r"池化|プーラー|풀러"),
         ("single", r"(每个|单个|一个|每個|單個)(专家|專家)|エキスパート(1|一)|전문가 (하나|1)|(?:je|pro|ein) expert"),
-        ("router", r"路由|ルーター|라우터|маршрутизат"),
+        ("router", r"路由|门控网络|ルーター|라우터|маршрутизат|роутер|\brouteur|enrutador|roteador|yönlendirici|định tuyến"),
         ("norm", r"归一化|正規化|정규화|normierung|normalis|нормализ|\bnormali[zs]+a|\bnorm[ay] warstw|normalleştirme|chuẩn hóa|\bnorma\b"),
-        ("final", r"cuối cùng|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн|\bkońcow|\bostatni|\bson\b|\bfinale\b"),
+        ("final", r"\bcuối\b|abschließend|最终|最終|最后|最後|최종|마지막|\bletzte|\bderni|\búltim|последн|финальн|\bkońcow|\bostatni|\bson\b|\bfinale\b"),
         ("bias", r"偏置|バイアス|편향|\bbiais|\bsesgo|смещени"),
-        ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|\bstrat[oi]\b|\bkatman|\bblok|\bwarstw|\blaag\b|\blagen\b|\bcamadas?\b|\btầng|\blapisan|сло[йеяию]|\bблок"),
-        ("one", r"\b(?:bloc complet|couche complète|bloque completo|capa completa|bloco completo|camada completa|blocco completo|ganzer block|весь блок)\b|(?:blok|katman) başına|(?:her|bir) (?:blok|katman)|\bein(?:zelne\w*)? block\b|\b(?:une seule couche|una sola capa|uma única camada|одного сло[ея]|одного блока)\b|(?:mỗi|một) (?:tầng|lớp|khối)|(?:per|ogni|uno?) (?:strato|blocco)|(?:na|każd\w+|jed\w+) (?:blok|warstw)|(?:per|elke|één) (?:laag|blok)|(?:per|setiap) lapisan|每层|每層|单层|(?<!第)一层|每个|各层|(?<!第)一層|(?<!第)1層|(?:層|ブロック|レイヤー)(?:あたり|当たり|ごと|毎)|(?:레이어|층|블록) ?당|(?:레이어|블록|층) 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个?|一個|單個|(?:1|一)つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)|(?:一个?|单个?|一個|單個?)\s?(?:\w+ )?(?:block|layer)"
+        ("block", r"层|層|레이어|층|블록|ブロック|\bschicht|\bcouche|\bblocs?\b|\bcapas?\b|\bbloques?\b|\bblocos?\b|\bstrat[oi]\b|\bkatman|\bblok|\bwarstw|\blaag\b|\blagen\b|\bcamadas?\b|\b(?:tầng|lớp|khối)\b|\blapisan|сло[йеёяию]|\bблок"),
+        ("one", r"\b(?:bloc complet|couche complète|bloque completo|capa completa|bloco completo|camada completa|blocco completo|ganzer block|весь блок)\b|(?:blok|katman) başına|(?:her|bir) (?:blok|katman)|\bein(?:zelne\w*)? block\b|\b(?:une seule couche|una sola capa|uma única camada|одного сло[ея]|одного блока)\b|\b(?:katman|blok) toplam|schichtsumme|сумма (?:слоя|блока)|\btotale? d(?:e la|ella|a|u|el|o) (?:couche|capa|camada|bloc|bloque|bloco)\b|(?:mỗi|một) (?:tầng|lớp|khối)|(?:per|ogni|uno?) (?:strato|blocco)|(?:na|każd\w+|jed\w+) (?:blok|warstw)|(?:per|elke|één) (?:laag|blok)|(?:per|setiap) lapisan|每层|每層|单层|(?<!第)一层|每个|各层|(?<!第)一層|(?<!第)1層|(?:層|ブロック|レイヤー)(?:あたり|当たり|ごと|毎)|(?:레이어|층|블록) ?당|(?:레이어|블록|층) 하나|한 (?:\S+ )?(?:층|레이어|블록)|(?:一个|单个?|一個|單個|(?:1|一)つの|各)\s?[^\s,，。:：]{0,14}(?:[层層块塊]|ブロック|レイヤー)|(?:一个?|单个?|一個|單個?)\s?(?:\w+ )?(?:block|layer)"
             r"|(?:je|pro|einer?|einem|jeder|jede) (?:[\w-]+[- ])?(?:schicht|block)|(?:par|une?|chaque) (?:couche|bloc)|(?:por|una?|cada) (?:capa|bloque)|(?:por|uma?|cada) (?:camada|bloco)|(?:на|один|одном|каждый|каждом) (?:сло|блок)"
             r"|(?:je|pro|par|chaque|por|cada|на|ogni|mỗi|her|setiap|na|każdy|elke|每个?|各) ?(?:layer|block)\b"),
         ("all", r"全部层|所有层|总层|全層|全レイヤー|전체 레이어|모든 레이어|alle schichten|toutes les couches|todas las capas|все сло"),
@@ -133,7 +140,7 @@ _ONE_LAYER = re.compile(
     re.IGNORECASE,
 )
 _VALUE = re.compile(
-    r"\bw[_ ]?v\b|\bv[_ ]?(?:proj|matri|weight|linear)|\bvalues?\b|\bv ?(?:投影|矩阵|矩陣|权重|線形|射影|行列|투영|행렬|프로젝션)",
+    r"\b(?:projection|proyección|projeção|proiezione|проекция|chiếu) v\b|\bv[- ](?:projektion|projeksiyon)|\bw[_ ]?v\b|\bv[_ ]?(?:proj|matri|weight|linear)|\bvalues?\b|\bv ?(?:投影|矩阵|矩陣|权重|線形|射影|行列|투영|행렬|프로젝션)",
     re.IGNORECASE,
 )
 _VOCABULARY = re.compile(r"\b(?:tok|vocab|wte|word|emb)|词|詞|単語|토큰", re.IGNORECASE)

@@ -54,10 +54,11 @@ _RESULTS = re.compile(r"(?<![\w)\]*])\*(?=[≈~=])([^*]{1,80})(?<=[^\s*])\*(?![\
 _UNDERSCORED = re.compile(r"(?<!\w)__?(?=[^\W_])(.{1,200}?)(?<=[^\W_])__?(?!\w)")
 
 # In code, a comment may state the result: "wte = vocab * d  # 38,597,376".
+_MANY = r"[KMB万萬億亿만억]|Mio\.?|Mrd\.?|Tsd\.?|[mb]illions?|mill(?:ones|iards)|milhões|bilhões|milioni|milyon|milyar|triệu|tỷ|тыс\.?|млн\.?|млрд\.?"
 _RESULT = re.compile(
     r"(?<=[\w)])\s*(?:#|//)\s?(?:=\s?(?=[≈~]?\s?\d)"  # "# = ~18.3M params"
-    r"|(?=[≈~]?\s?\d[\d,._ '’{}]{0,30}[KMB]?\s?(?:param(?:eter)?s\b\s?)?(?:\([^()]*\)\s?)?$))"
-)
+    rf"|(?=[≈~]?\s?\d[\d,._ '’{{}}]{{0,30}}(?:{_MANY})?\s?(?:param(?:eter)?s\b\s?)?(?:\([^()]*\)\s?)?$))"
+)  # "# 32,83 млн"
 # "memory_usage: 50_257 * 768 * 4, // 154MB", "total += 3072 * 3072 * 2;  // Q: 18 MB"
 _OF_PRODUCT = re.compile(
     r"(?<=[*×] \d)(?P<rest>[\d_.]*)[;,]?\s*(?:#|//)\s?(?:[^\W\d]\w*:\s?)?(?=[≈~]?\s?\d[\d,._]{0,30}\s?(?:[KMG]i?B|[KMB])?\s?$)"

@@ -10,7 +10,7 @@ from tallystick.answers.check.chain.cells import MULTIPLE, NEAR, NEAR_ROW, Cells
 from tallystick.answers.check.chain.forms import is_sum_of_decimals
 from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, LEAST_UNSURE, by_power, has_slip, to_zeros
 from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings, is_fraction
-from tallystick.answers.check.chain.rounding import LITTLE
+from tallystick.answers.check.chain.rounding import LITTLE, MOST_CUT
 from tallystick.answers.check.chain.sides import (
     LEAST_REFERENCE,
     PERCENT,
@@ -22,7 +22,7 @@ from tallystick.answers.check.chain.sides import (
 )
 from tallystick.answers.check.chain.unlike import TWO_NUMBERS, WIDTHS, unlike
 from tallystick.answers.check.chain.wording import wording
-from tallystick.answers.check.claims import measures
+from tallystick.answers.check.claims import LEAST_COUNT, measures
 from tallystick.answers.check.labels import OUTSIDE, tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly, is_sum
@@ -119,10 +119,15 @@ class Doubts:
         return number.unit >= LEAST_UNIT and any(value.meets(one) for one in moved)
 
     def _sets(self, left: Expression, number: Fraction) -> bool:
-        """Return whether a number is set right here, behind a line's number: "5 d_model = 768"."""
-        if not (isinstance(left, Operation) and left.symbols == ("*",)):
+        """Return whether a number is set right here, behind a line's number: "5 d_model = 768".
+
+        Another one may be set behind a count: "24 layers + d_ff = 1792".
+        """
+        if not (isinstance(left, Operation) and left.symbols in (("*",), ("+",))):
             return False
         before, name = left.parts
+        if left.symbols == ("+",):
+            return isinstance(before, Number) and isinstance(name, Name) and before.value < number < LEAST_COUNT
         return isinstance(before, Number) and isinstance(name, Name) and self.readings.stated[name.name].exact == number
 
     def _rounds(self, left: Side, right: Side, asides: bool) -> str:
@@ -165,6 +170,9 @@ class Doubts:
             parts = left.expression.parts if isinstance(left.expression, Operation) else ()
             if abs(one - other) <= LITTLE * abs(one) or right.expression in parts or symbolic(left.expression):
                 return ABOUT_RIGHT  # "4 × n² + n ≈ 4 × n²"
+        sizes = right.loose and _computes(left.expression) and _computes(right.expression)
+        if sizes and max(one, other) < LEAST_COUNT and abs(one - other) <= MOST_CUT * abs(one):
+            return ABOUT_RIGHT  # "d_ff = 256 × 5.5 ≈ 8/3 × 512"
         if isinstance(right.expression, Number) and self._sets(left.expression, other):
             return "sets a size, behind a number"
         low, high = sorted((abs(one), abs(other)))
@@ -269,9 +277,9 @@ class Doubts:
 
         "497,759,232 = 124,439,808 floats" says how many bytes they have.
         """
-        values = self.readings.exact(left, right, asides)
-        bytes_of = any(max(values) == width * min(values) for width in WIDTHS)
-        return self.quantities is not None and not bytes_of and any(map(self.quantities.of, values))
+        low, high = sorted(self.readings.exact(left, right, asides))
+        bytes_of = any(high == width * low for width in WIDTHS) or high > FAR_APART * low
+        return self.quantities is not None and not bytes_of and any(map(self.quantities.of, (low, high)))
 
     def _adds_each(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a sum is less than its result, and an addend is said of each of several.

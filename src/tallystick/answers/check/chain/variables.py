@@ -75,14 +75,16 @@ class Variables:
         return found
 
     def _counts(self, statement: Statement, first: Side, second: Side) -> bool:
-        """Return whether a chain begins with a count as its label: "12 blocks = 12 × 7,087,872"."""
+        """Return whether a chain begins with a count as its label: "12 blocks = 12 × 7.1 = 85M"."""
         count = first.expression
         if not isinstance(count, Number) or count.value > MOST_COUNTED:
             return False
         word = re.escape(statement.label.rpartition(" ")[2])
         behind_word = word[-1:].isalpha() and re.search(rf"{word} \d", statement.plain) is not None
         far = abs(self.readings.value(second.expression, asides=False).exact) >= LEAST_FAR
-        return behind_word or far or _COUNTED.match(statement.clause) is not None
+        product = second.expression
+        factor = isinstance(product, Operation) and set(product.symbols) == {"*"} and count in product.parts
+        return behind_word or far or factor or _COUNTED.match(statement.clause) is not None
 
     def has_value(self, side: Side) -> bool:
         """Return whether a side has a value: every name is known, and nothing is divided by 0."""

@@ -64,7 +64,7 @@ class Addends:
             claim = self.claims[place]
             if claim is not None and claim.adds and not claim.users:
                 self._free.setdefault(claim.kind, _Free()).put(place, claim)
-            elif claim is not None and claim.defines:
+            elif claim is not None and (claim.defines or not claim.adds):
                 self._sizes[claim.stated] = place
         self._seen = self.place
         if (free := self._free.get(self.kind if kind is None else kind)) is None:
@@ -104,7 +104,8 @@ class Addends:
     def summed_with_size(self, number: Fraction) -> list[int]:
         """Return the last free statements that add up to a number with a size among them, or [].
 
-        Example: 589,824 and "bias = 768", which defines a variable, below them 590,592.
+        Examples: 589,824 and "bias = 768", which defines a variable, below them 590,592;
+        "attention (4 × 256² = 262,144), norm (2 × 256 = 512), in all 262,656".
         """
         found, less = list[int](), number
         for place in self.free():

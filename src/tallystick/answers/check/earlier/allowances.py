@@ -22,7 +22,8 @@ LEAST_VECTOR = 16  # elements of a norm or a bias
 LONGEST = 200  # characters of a line of a list
 _IN_LIST = re.compile(r"\W*|\s*(?:[-*+•]|\d{1,2}[.)])\s.*|.*[:\uff1a]\s*")  # a rule, an item, a title, or nothing
 _BLOCKS = re.compile(r"\(\d{1,3}-\d{1,3}\): \d{1,3} x \w{1,80}\(")
-_WHOLE = re.compile(r"(?<![\w.,])\d[\d,]{0,14}(?![\w.,]*\d)")
+_SEPARATOR = re.compile(r"[,. ]")  # of thousands
+_WHOLE = re.compile(r"(?<![\w.,])(?:\d[\d,]{0,14}|\d{1,3}(?:[. ]\d{3}){2,4})(?![\w.,]*\d)")
 
 
 class Allowances:
@@ -111,7 +112,7 @@ class Allowances:
         read = {line.line for line in lines}
         between = (number for number in range(lines[0].line, lines[-1].line) if number not in read)
         return any(
-            int(found[0].replace(",", "")) == more
+            int(_SEPARATOR.sub("", found[0])) == more
             for number in between
             for found in _WHOLE.finditer(self.derivation.lines[number - 1][:LONGEST])
         )
@@ -121,7 +122,7 @@ class Allowances:
         lines = self.derivation.statements[first : self.so_far.place + 1]
         read = {number.value for line in lines for side in line.sides for number in numbers_in(side.expression)}
         return any(
-            least <= (number := int(found[0].replace(",", ""))) < claim.stated and number not in read
+            least <= (number := int(_SEPARATOR.sub("", found[0]))) < claim.stated and number not in read
             for line in self.derivation.lines[lines[0].line - 1 : lines[-1].line - 1]
             for found in _WHOLE.finditer(line)
         )
@@ -157,7 +158,8 @@ class Allowances:
         """
         rows = range(min(places, default=self.so_far.place), self.so_far.place)
         lines = self.derivation.statements
-        return any("|" in lines[row].plain and row not in places and measures(lines[row]) for row in rows)
+        added = {lines[place].line for place in places}  # a row may have a column of bytes too
+        return any("|" in lines[row].plain and lines[row].line not in added and measures(lines[row]) for row in rows)
 
     def rounds_total(self, claim: Claim, places: Sequence[int]) -> bool:
         """Return whether a number only rounds a total above it: "30M" of 30.02M."""

@@ -90,7 +90,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     unnamed = not (about or is_near(judge, claim) or OF_MODEL.search(words))
     if below or (unnamed and "one" in around and not _adds_embedding(claim)):
         return False  # a table of one layer
-    over = claim.expression is None and _is_behind(judge, statement, around)
+    over = claim.expression is None and _is_behind(judge, statement, claim, around)
     part = unnamed and around - KINDS and not over
     if (part or ("block" in about and counts_embeddings(judge, claim))) and not adds(claim):
         return False
@@ -122,15 +122,18 @@ def is_bare(judge: Judge, statement: Statement, claim: Claim) -> bool:
     return bare and not is_near(judge, claim)
 
 
-def _is_behind(judge: Judge, total: Statement, around: frozenset[str]) -> bool:
+def _is_behind(judge: Judge, total: Statement, claim: Claim, around: frozenset[str]) -> bool:
     """Return whether a section is over before a total.
 
-    Example: "FFN:", its parts, "MLP head: 102,400", "Total". No layer has an embedding or a head.
+    Example: "FFN:", its parts, "MLP head: 102,400", "Total". No layer has an embedding or a head,
+    and no head more than its parts.
     """
-    if around & OUTSIDE:
-        return False
     lines = judge.derivation.statements
     end = judge.derivation.within(total.line, total.line).start
+    if around & OUTSIDE:
+        above = zip(lines[max(0, end - MOST_BEHIND) : end], judge.claims[max(0, end - MOST_BEHIND) : end], strict=True)
+        own = [one.meant for line, one in above if one is not None and line.heading == total.heading]
+        return bool(own) and claim.meant > FAR * sum(own)
     for one in reversed(lines[max(0, end - MOST_BEHIND) : end]):
         if one.heading != total.heading:
             return False
