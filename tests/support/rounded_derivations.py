@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
@@ -242,6 +242,30 @@ def _prose(model: Model, each: Part, every: Part, write: Write) -> str:
     )
 
 
+def _wrapped(model: Model, each: Part, every: Part, write: Write) -> str:
+    """Sums in a comment of code, wrapped over lines, with named addends and their products."""
+    value = write(each).replace(",", "_")
+
+    def added(parts: Sequence[Part]) -> str:
+        numbers = (write(part._replace(formula="")).partition(" ")[0] for part in parts)
+        named = (
+            f"{part.label.split(' ')[0]} {part.formula} ({number})" for part, number in zip(parts, numbers, strict=True)
+        )
+        return "\n *     + ".join(named).replace(",", "_")
+
+    whole = (*model.before, every._replace(label="blocks"), *model.after)
+    return "\n".join(
+        (
+            "/*",
+            f" * One layer = {added(model.layer)} = {value}",
+            " *",
+            f" * Total = {added(whole)} = {write(Part('', '', model.total)).replace(',', '_')}",
+            " */",
+            "",
+        )
+    )
+
+
 def _running(model: Model, each: Part, every: Part, write: Write) -> str:
     """A table with the sum so far in its last column."""
     rows, sums = ["| Part | Parameters | Running total |", "|---|---|---|"], 0
@@ -266,4 +290,5 @@ LAYOUTS = {
     "arrows": _arrows,
     "prose": _prose,
     "running": _running,
+    "wrapped": _wrapped,
 }

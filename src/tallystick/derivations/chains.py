@@ -79,7 +79,7 @@ class Chains(Reading):
             # "x = nn.Embedding(a, b) # 50257 * 768 = 38,597,376"
             if late is not None and isinstance(late[0], Operation):
                 self._end(line, text, begin, end)
-                begin = self._begin(line, text, segment, label)
+                begin = self._begin(line, text, segment, _named(begin, late[0]) or label)
                 continue
             if found is not None:
                 read = segment[: found[1]]
@@ -246,6 +246,12 @@ class Chains(Reading):
             words = text[said[0].start : next(piece.start for piece in said if piece.kind == "number")]
         words = words if LETTER.search(words) else ""
         return _Beginning(f"{label} {words}", name, [], pieces[-1].end)
+
+
+def _named(begin: _Beginning, side: Expression) -> str:
+    """Return the words that a sum is equal to: "Total:" of "Total = words 38.6M + blocks 85.1M"."""
+    named = is_sum(side) and not begin.sides and LETTER.search(begin.label)
+    return f"{begin.label}:" if named else ""
 
 
 def _ends_sum(segment: Sequence[Token], side: Expression, end: int) -> bool:

@@ -168,7 +168,9 @@ def with_sizes(pieces: Sequence[Token]) -> list[Token]:
     while place < len(pieces):
         name, *rest = pieces[place : place + 4]
         kinds = [piece.kind for piece in rest[:3]]
-        sized = "_" in name.text and not is_function(name) and kinds == ["open", "number", "close"]
+        sized = (
+            name.kind == "word" and "_" in name.text and not is_function(name) and kinds == ["open", "number", "close"]
+        )
         sized = sized and rest[0].text == "("  # "grid_size[0] * 3" takes an item
         around = [*pieces[max(0, place - 1) : place], *pieces[place + 4 : place + 5]]
         if sized and any(piece.text == "*" for piece in around):

@@ -23,7 +23,9 @@ _SHARE_OF = re.compile(
     r"(?:\b(?:fraction|share|part|percent)|%) of (?:the |its )?[~≈]?\d[\d.,]*\s?[KMB]?\s*$", re.IGNORECASE
 )
 # Between a number and its word: "124 million parameters in total", "8 billion parameters total"
-_IN = re.compile(r"(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?(?:\s+(?:in|au|en|no))?\s*$", re.IGNORECASE)
+_IN = re.compile(
+    r"(?<=\S)(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?(?:\s+(?:in|au|en|no))?\s*$", re.IGNORECASE
+)
 _SCOPE = re.compile(r"\s*(?:across|over|for|of)\b", re.IGNORECASE)  # "~47B total across 32 layers"
 
 

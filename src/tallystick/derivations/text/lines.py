@@ -23,6 +23,9 @@ _OWN_NUMBERS = re.compile(r"\s*+\+\s*+(?:[^\W\d]\w++\s*+)++:")  # "+ Positions: 
 # "+ pooler  768 × 768 + 768 = 590,592", "+ 2 norms per block, 2 × 768 = 1,536", "+ final norm =
 # 384"
 _OWN_LABEL = re.compile(r"\s*+\+\s*+(?:\d{1,3}\s+)?[^\W\d_]{3,}[^=≈]*(?:\s\d[^=≈]*[=≈]|[^\W\d_]\s*[=≈]\s*[\d,.]+\s*$)")
+# "total = words 38.6M + positions 0.8M", whose last addends stand on the next line, further in
+_UNFINISHED = re.compile(r"[^=≈~+*\d]*=(?:\s*[^\W\d]|[^=≈~+]*\+)[^=≈~]*")
+_COMMENTED = re.compile(r"(?:--|[#/;*>]+)\s*")
 _OWN_TIMES = re.compile(r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/]*\s\d[\d,._]{3,}")  # "× 80 layers  68,452,352,000"
 _OWN_RESULT = re.compile(
     r"\s*\*\s*\d{1,4}\s*[^\W\d_][^=≈*/+:]*:\s*[≈~]?\s?(?:[\d,._]{4,}|\d[\d.,]*\s?[KMB])\s*\w*\s*$"
@@ -165,12 +168,20 @@ def _belongs(held: Line, line: Line) -> bool:
     lone = line.text in _SIGNS and _ARITHMETIC.fullmatch(held.plain)
     if totals or is_open or lone or ((counts or relates) and _GOES_ON.search(held.plain)):
         return not _TIMES.search(held.plain) or line.plain.lstrip()[0] in "(0123456789"
-    own = (_OWN_RESULT, _OWN_LABEL if relates else _OWN_TIMES, _OWN_NUMBERS)
+    unfinished = _indent(line) > _indent(held) and _UNFINISHED.fullmatch(held.plain) is not None
+    own = (_OWN_RESULT, _OWN_LABEL if relates and not unfinished else _OWN_TIMES, _OWN_NUMBERS)
     if any(pattern.match(line.plain) for pattern in own):
         return False
     if not _CONTINUES.match(line.plain) or not _ENDS_IN_VALUE.search(held.plain):
         return False
-    return not (line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and relates)
+    own_item = line.plain.lstrip()[0] in "+*" and held.text[:2] in ("+ ", "* ", "- ") and relates
+    return unfinished or not own_item
+
+
+def _indent(line: Line) -> int:
+    """Return the column in which a line's words begin, behind the sign of a comment."""
+    sign = _COMMENTED.match(line.text)
+    return line.margin + (len(sign[0]) if sign else 0)
 
 
 def _is_of_list(held: Line, line: Line) -> bool:
@@ -182,7 +193,7 @@ def _is_apart(held: Line, line: Line) -> bool:
     """Return whether a line begins something else: a comment, rule, row or sum."""
     if "|" in held.plain or "|" in line.plain or line.last - held.first >= MOST_JOINED:
         return True
-    begins = _SIGN.match(line.text) and not _SIGN.match(held.text)
+    begins = _SIGN.match(line.text) and not held.text.startswith(("//", "#"))
     summed = held.plain.lstrip().startswith("+ ") and RELATION.search(held.plain) and _RESULT.match(line.plain)
     drawn = DRAWN.fullmatch(line.plain) or DRAWN.fullmatch(held.plain)
     return bool(begins or drawn or summed or (_ITEM.match(held.text) and _RESULT.match(line.plain)))

@@ -138,7 +138,8 @@ class Readings:
     def _ways(self, statement: Statement, sides: Sides, before: Claim | None) -> Iterator[Sides]:
         """Yield other ways to read a chain: without a unit or a name, or with a bias."""
         first, last = sides[0], sides[-1].expression
-        if statement.clause.lstrip().startswith("+") and before is not None:
+        added = statement.label.startswith("+ ") or statement.clause.lstrip().startswith("+")
+        if added and before is not None:
             goes_on = Operation(("+",), (Number(before.stated), first.expression))  # "a + b = c. + d = e"
             yield [_with(first, goes_on), *sides[1:]]
         if (results := results_of(sides)) is not None:

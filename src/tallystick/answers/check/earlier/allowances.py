@@ -20,6 +20,7 @@ MOST_BETWEEN = 3  # lines from one addend to the next: a rule or blank line may 
 LONGEST_RUN = 12  # parts of one addend listed below it
 LEAST_VECTOR = 16  # elements of a norm or a bias
 LONGEST = 200  # characters of a line of a list
+MOST_SAID = 2_000  # characters of a sentence
 _IN_LIST = re.compile(r"\W*|\s*(?:[-*+•]|\d{1,2}[.)])\s.*|.*[:\uff1a]\s*")  # a rule, an item, a title, or nothing
 _BLOCKS = re.compile(r"\(\d{1,3}-\d{1,3}\): \d{1,3} x \w{1,80}\(")
 _SEPARATOR = re.compile(r"[,. ]")  # of thousands
@@ -124,7 +125,7 @@ class Allowances:
         return any(
             least <= (number := int(_SEPARATOR.sub("", found[0]))) < claim.stated and number not in read
             for line in self.derivation.lines[lines[0].line - 1 : lines[-1].line - 1]
-            for found in _WHOLE.finditer(line)
+            for found in _WHOLE.finditer(line[:MOST_SAID])
         )
 
     def repeat_a_block(self, places: Sequence[int]) -> bool:
