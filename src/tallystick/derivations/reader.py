@@ -28,7 +28,7 @@ from tallystick.derivations.statements import (
     margin_of,
     names_sum,
 )
-from tallystick.derivations.text.lines import MOST_LINE, RELATION, Line, joined, lines_in
+from tallystick.derivations.text.lines import DIGIT, MOST_LINE, RELATION, Line, joined, lines_in
 from tallystick.derivations.text.respelled import as_equation
 from tallystick.derivations.text.worded import LabelSets, settings_in, symbol_in
 from tallystick.derivations.totals import Totals
@@ -70,7 +70,6 @@ _LABELLED = re.compile(r"\s*[^\W\d][^|:=≈]{0,60}:\s*[≈~]?\s?\d")
 _STATED = re.compile(r"[:=≈]\s*[≈~]?\s?\d")
 _RULE = re.compile(r"[\s|:+=_-]*")
 _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
-_DIGIT = re.compile(r"\d")
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits of a large number
 # "Total: ~162M (more than 124M, due to context_length=256)"
 _SETS = re.compile(
@@ -236,7 +235,7 @@ class _Reader(Rows, Totals):
             label, text = column.groups() if column else ("subtotal" if self._ends_sum(line) else "", line.plain)
             self._equations(line, text, label)
             self._totals(line)
-        elif _DIGIT.search(line.plain):
+        elif DIGIT.search(line.plain):
             self._value(line, line.plain)
             if len(self.statements) == before:
                 self._totals(line)

@@ -13,7 +13,7 @@ MOST_JOINED = 60  # lines of one equation
 MOST_LINE = 50_000  # characters; a longer line is data or an image
 
 RELATION = re.compile(r"[=≈~]")
-_DIGIT = re.compile(r"\d")
+DIGIT = re.compile(r"\d")
 _GOES_ON = re.compile(r"(?:[-+*/=≈(]|\bplus|\btimes)\s*$")  # end of a line that the next line completes
 # A line that begins with a relation continues a chain, even after a blank line.
 _RESULT = re.compile(r"\s*(?:~=|[=≈])\s")
@@ -161,7 +161,7 @@ def _belongs(held: Line, line: Line) -> bool:
     if _TOKEN.fullmatch(line.plain) and _TOKENS.fullmatch(held.plain):
         numbers = line.plain.strip()[0].isdigit() and held.plain.rstrip()[-1].isalnum()
         return not numbers or _is_power(held, line)
-    relates, counts = RELATION.search(held.plain) is not None, _DIGIT.search(held.plain) is not None
+    relates, counts = RELATION.search(held.plain) is not None, DIGIT.search(held.plain) is not None
     is_open = counts and held.plain.count("(") > held.plain.count(")") and not _CALLS.search(held.plain)
     is_open = is_open and not ("=" not in held.plain and _PRINTED.search(held.plain))
     totals = _ENDS_IN_TOTAL.search(held.plain) and _NUMBER.match(line.plain)

@@ -181,8 +181,6 @@ _TICKED = re.compile(r"(?<=[\dKMB])\s*[✓✔✅☑]\s*[^\W\d][^|]{0,80}(?=\|)")
 _BORDER = re.compile(r"\s*[│┃]\s*(?=[=≈]\s?[~≈]?\d)")  # of a box: "│ W_O: 2880 × 2880    │ = 8,294,400"
 _HALF_OF = re.compile(r"½(?=\s?[(\w])")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-
-
 _CELL_TIMES = re.compile(r"(?<=\| )\*(?=\d)")  # a cell "×126"
 _SHOWN_TIMES = re.compile(r"(?<=[\w)]) ?\* ?(?=[\w(])")
 

@@ -126,9 +126,11 @@ class Doubts:
         if not (isinstance(left, Operation) and left.symbols in (("*",), ("+",))):
             return False
         before, name = left.parts
+        if not (isinstance(before, Number) and isinstance(name, Name)):
+            return False
         if left.symbols == ("+",):
-            return isinstance(before, Number) and isinstance(name, Name) and before.value < number < LEAST_COUNT
-        return isinstance(before, Number) and isinstance(name, Name) and self.readings.stated[name.name].exact == number
+            return before.value < number < LEAST_COUNT
+        return self.readings.stated[name.name].exact == number
 
     def _rounds(self, left: Side, right: Side, asides: bool) -> str:
         """Return why a number may be right after all: the decimals before it are rounded."""

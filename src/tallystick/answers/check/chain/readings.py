@@ -373,9 +373,9 @@ def _in_units(sides: Sides) -> list[Sides]:
     if not (isinstance(last, Number) and last.rounded and last.value >= LEAST_REFERENCE):
         return []
     lack = [may_lack(one.expression) for one in sides]
-    bare = [one and not has_unit(side.expression) for one, side in zip(lack, sides, strict=True)]
     if not any(lack):
         return []
+    bare = [one and not has_unit(side.expression) for one, side in zip(lack, sides, strict=True)]
     ways = [lack] if bare == lack else [lack, bare]  # "26.54M + 2 × 2,880 = 26.54 + 0.006" lacks it in one sum
     return [
         [_with(side, scaled(side.expression, scale)) if one else side for side, one in zip(sides, lacking, strict=True)]

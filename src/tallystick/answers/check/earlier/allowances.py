@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
@@ -112,20 +112,16 @@ class Allowances:
         lines = self.derivation.statements[min(places) : self.so_far.place + 1]
         read = {line.line for line in lines}
         between = (number for number in range(lines[0].line, lines[-1].line) if number not in read)
-        return any(
-            int(_SEPARATOR.sub("", found[0])) == more
-            for number in between
-            for found in _WHOLE.finditer(self.derivation.lines[number - 1][:LONGEST])
-        )
+        return any(one == more for number in between for one in _whole_in(self.derivation.lines[number - 1][:LONGEST]))
 
     def _is_said(self, first: int, claim: Claim, least: Fraction) -> bool:
         """Return whether a line from a statement on has an unread number, of `least` or more."""
         lines = self.derivation.statements[first : self.so_far.place + 1]
         read = {number.value for line in lines for side in line.sides for number in numbers_in(side.expression)}
         return any(
-            least <= (number := int(_SEPARATOR.sub("", found[0]))) < claim.stated and number not in read
+            least <= number < claim.stated and number not in read
             for line in self.derivation.lines[lines[0].line - 1 : lines[-1].line - 1]
-            for found in _WHOLE.finditer(line[:MOST_SAID])
+            for number in _whole_in(line[:MOST_SAID])
         )
 
     def repeat_a_block(self, places: Sequence[int]) -> bool:
@@ -166,3 +162,8 @@ class Allowances:
         """Return whether a number only rounds a total above it: "30M" of 30.02M."""
         totals = (place for place in places if is_total(self.derivation.statements[place]))
         return any(claim.written.low <= self.so_far.at(place).written.exact <= claim.written.high for place in totals)
+
+
+def _whole_in(text: str) -> Iterator[int]:
+    """Yield the whole numbers that a text writes."""
+    return (int(_SEPARATOR.sub("", found[0])) for found in _WHOLE.finditer(text))

@@ -130,11 +130,12 @@ def _is_behind(judge: Judge, total: Statement, claim: Claim, around: frozenset[s
     """
     lines = judge.derivation.statements
     end = judge.derivation.within(total.line, total.line).start
+    begin = max(0, end - MOST_BEHIND)
     if around & OUTSIDE:
-        above = zip(lines[max(0, end - MOST_BEHIND) : end], judge.claims[max(0, end - MOST_BEHIND) : end], strict=True)
+        above = zip(lines[begin:end], judge.claims[begin:end], strict=True)
         own = [one.meant for line, one in above if one is not None and line.heading == total.heading]
         return bool(own) and claim.meant > FAR * sum(own)
-    for one in reversed(lines[max(0, end - MOST_BEHIND) : end]):
+    for one in reversed(lines[begin:end]):
         if one.heading != total.heading:
             return False
         if tags_of(one.label) & OUTSIDE:
