@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tallystick.derivations.arithmetic import Number
+from tallystick.derivations.arithmetic import Number, trailing_zeros
 
 MOST_OFF = 100  # a digit that changes a number by less than 1/100 is off by rounding
+LEAST_UNITS = 5  # the same of a smaller change, in units of the last digit
 LEAST_TYPED = 3  # digits of a rounded number that is another one with a digit mistyped
 
 
@@ -34,7 +35,9 @@ def is_typed_for(number: Number, meant: Fraction, *, least: int = LEAST_TYPED) -
 
 def misrounds(number: Number, meant: Fraction) -> bool:
     """Return whether a rounded number is another one but for a digit: 115.3M of 135,266,304."""
-    away = abs(number.value - meant) * MOST_OFF > meant
+    off = abs(number.value - meant)
+    last = number.unit * 10 ** trailing_zeros(in_units(number.value, number.unit))  # of 6700万, its hundreds
+    away = off * MOST_OFF > meant or off >= LEAST_UNITS * last
     return number.rounded and away and is_typed_for(number, meant)
 
 

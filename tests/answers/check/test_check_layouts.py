@@ -293,7 +293,7 @@ def test_a_total_of_the_layers_is_not_another_models():
 ROWS = """\
 | W_q (16384×16384) | 268M | ×126 | 33.8B |
 | Attention RMSNorm | 16.4K | ×126 | 2.1M |
-| W_gate (16384×53248) | 873M | ×126 | 110.0B |
+| W_gate (16384×53248) | 878M | ×126 | 110.6B |
 | W_up (16384×53248) | 872M | ×126 | 109.9B |
 | W_down (53248×16384) | 872M | ×126 | 109.9B |
 | FFN RMSNorm | 16.4K | ×126 | 2.1M |

@@ -56,7 +56,7 @@ WRITTEN = {
     "a mixed word": ("Concat之后的Linear层的参数量为64*12*768+768={}", "590592", "590692", 590_592),
     "plus": ("Layers: 32 × 218M = 6.98B plus ~1.24 B in embeddings = ~{}", "8.2 B", "7.6 B", 8_220_000_000),
     "an arrow to the sum": ("// ~6.8B × 0.266 ≈ 1.81 GB + embedding 1.24 GB → ~{} total", "3.05 GB", "2.75 GB", 3_050_000_000),
-    "a zero behind the point": ("Layers: 12 × 12 × 768² ≈ {}", "84.9M", "85.0M", 84_934_656),
+    "a zero behind the point": ("Layers: 12 × 12 × 768² ≈ {}", "84.9M", "80.0M", 84_934_656),
     "full-width commas": ("位置: 1024 × 768 + 30522 × 768 = {}", "24，227，328", "24，227，838", 24_227_328),
     "a row of dashes": ("都是vocab*dim--------也就是21130*128={},很多", "2704640", "16227840", 2_704_640),
     "a repeated factor": ("A: 4 × d_in × d_in = 4 × 512²\nB: 3 × d_in × 7 = {}", "10,752", "10,782", 10_752),

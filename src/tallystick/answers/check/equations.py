@@ -9,6 +9,7 @@ from fractions import Fraction
 from tallystick.answers.check.chain.doubts import Doubts
 from tallystick.answers.check.chain.mistyped import mistyped_aside
 from tallystick.answers.check.chain.readings import Sides
+from tallystick.answers.check.chain.results import is_slip_of, results_in, with_results
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import (
     LEAST_COUNT,
@@ -217,6 +218,7 @@ class Judge(Verdicts):
         """
         if self._restates(statement, claim, sides, pairs, asides=asides):
             return False
+        pairs = [self._with_results(statement, claim, pair) for pair in pairs] if asides else pairs
         for number, (left, right, agree) in enumerate(pairs):
             one, other = (left.expression, right.expression) if agree else self.links.apart(left, right, asides)
             part, last = one is not left.expression, number == len(pairs) - 1
@@ -226,6 +228,27 @@ class Judge(Verdicts):
         count = len(self.equations)
         self._imply(statement, claim, judged=claim.expression is None)
         return any(one.left == claim.stated for one in self.equations[count:])
+
+    def _with_results(
+        self, statement: Statement, claim: Claim, pair: tuple[Side, Side, bool]
+    ) -> tuple[Side, Side, bool]:
+        """Judge the results in parentheses behind the products of a sum, which it may carry on.
+
+        Example: "50257·768 (38,697,376) + 1024·768 (786,432) = 39,483,808".
+        """
+        left, right, agree = pair
+        slips = [
+            result
+            for result in results_in(left.expression)
+            if is_slip_of(result.number, self.readings.value(result.product, asides=True).exact)
+        ]
+        for result in slips:
+            self._equation(statement, claim, result.product, result.number, False, last=False, part=True)
+        stated = left._replace(expression=with_results(left.expression, slips))
+        if agree or not slips or not self.readings.agree(stated, right, asides=True):
+            return pair
+        claim.carried = self.readings.value(stated.expression, asides=True).exact - claim.true
+        return stated, right, True
 
     def _restates(
         self,

@@ -221,7 +221,9 @@ class _Reader:
             return  # "6.5 - so the last has 1": a dash before a clause
         if (named or place == self.position) and self._is(place, "open") and (end := self._remark(place)):
             self.position = end  # "+ position embeddings (wpe) 786,432", "+ (ffn) 160 × 640"
-        elif (named and self._is(place, "number")) or (counted and place == first + 1 and self._is(place, "open")):
+        elif (named and (self._is(place, "number") or self._is_closed(place))) or (
+            counted and place == first + 1 and self._is(place, "open")
+        ):
             self.position = place  # in "A(16 × 4096) + B(4096 × 16)" each letter is a label too
 
     def _skip_first_label(self, opened: int) -> bool:
@@ -255,6 +257,10 @@ class _Reader:
             end += 1
         words = end > place + 1 and self._is(end, "close")
         return end + 1 if words and (self._is(end + 1, "number") or self._is(end + 1, "open")) else None
+
+    def _is_closed(self, place: int) -> bool:
+        """Return whether a number stands alone in parentheses: "+ final norm (1,536)"."""
+        return all(self._is(place + more, kind) for more, kind in enumerate(("open", "number", "close")))
 
     def _is_apart(self, place: int) -> bool:
         """Return whether a blank separates a token from the one before: "0.6B-Base" is a name."""

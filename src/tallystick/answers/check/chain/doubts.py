@@ -8,12 +8,21 @@ from fractions import Fraction
 
 from tallystick.answers.check.chain.cells import MULTIPLE, NEAR, NEAR_ROW, Cells
 from tallystick.answers.check.chain.forms import is_sum_of_decimals
-from tallystick.answers.check.chain.mistyped import LEAST_EXACT, LEAST_SHORT, LEAST_UNSURE, by_power, has_slip, to_zeros
+from tallystick.answers.check.chain.mistyped import (
+    LEAST_EXACT,
+    LEAST_SHORT,
+    LEAST_UNSURE,
+    by_power,
+    has_slip,
+    misadds,
+    to_zeros,
+)
 from tallystick.answers.check.chain.readings import LEAST_FAR, LEAST_UNIT, SHIFTS, Readings, is_fraction
 from tallystick.answers.check.chain.rounding import LITTLE, MOST_CUT
 from tallystick.answers.check.chain.sides import (
     LEAST_REFERENCE,
     PERCENT,
+    computes,
     has_names,
     names_in,
     numbers_in,
@@ -159,8 +168,8 @@ class Doubts:
             values = [self.readings.value(side.expression, asides) for side in (right, left)]
             # One wrong digit in six or more is a slip of typing, whatever the words say.
             least = LEAST_SHORT if right.unit == "parameters" else LEAST_UNSURE  # "[64 x 4] = 257 parameters"
-            kinds = {type(side.expression) for side in (left, right)}
-            if kinds == {Number, Operation} and has_slip(*values, least=least):
+            number = computes(left.expression, asides=asides) != computes(right.expression, asides=asides)
+            if (number and has_slip(*values, least=least)) or misadds(left.expression, *values):
                 return ""
             return "has words or a function among its numbers"
         return self._distant(left, right, asides) or self._rounds(left, right, asides)
@@ -290,8 +299,8 @@ class Doubts:
         """
         if not is_sum(left.expression) or not _EACH.search(statement.plain):
             return False
-        one, other = self.readings.exact(left, right, asides)
-        return other > (1 + LITTLE) * one
+        sums, number = (self.readings.value(side.expression, asides) for side in (left, right))
+        return number.exact > (1 + LITTLE) * sums.exact and not misadds(left.expression, number, sums)
 
 
 def _substitutes(left: Expression, right: Expression) -> dict[str, Fraction]:

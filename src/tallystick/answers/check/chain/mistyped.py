@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.claims import Claim, is_whole
-from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, trailing_zeros
+from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, exactly, is_sum, trailing_zeros
 from tallystick.derivations.slips import LEAST_TYPED, in_units, is_one_slip, misrounds
 
 MOST_SPREAD = 10  # of a sum of whole numbers behind ≈
@@ -90,6 +90,21 @@ def has_slip(stated: Value, meant: Value, *, least: int) -> bool:
         return False
     written, right = (str(value.exact) for value in numbers)
     return len(written) >= least and is_one_slip(written, right)
+
+
+def misadds(side: Expression, stated: Value, sums: Value) -> bool:
+    """Return whether a number is a sum but for one digit: of its own, or of one addend.
+
+    The number and the addend have `LEAST_UNSURE` digits, all written.
+    """
+    if not is_sum(side) or sums.low != sums.high or stated.low != stated.high:
+        return False
+    off, whole = stated.exact - sums.exact, [part for part in side.parts if is_whole(part)]
+    pairs = [
+        (sums.exact, stated.exact),
+        *((part.value, part.value + off) for part in whole if isinstance(part, Number)),
+    ]
+    return any(has_slip(exactly(one), exactly(other), least=LEAST_UNSURE) for one, other in pairs)
 
 
 def by_power(low: Fraction, high: Fraction) -> bool:

@@ -17,6 +17,7 @@ ROUND = min(SCALED)  # a number that it does not divide is written to the last d
 HALF = Fraction(1, 2)
 MOST_TWICE = 100  # of a number that is rounded twice, in units of its last digit
 LEAST_UP = 1_000  # of a number in units of its last digit: as many bytes may be rounded up
+LEAST_RAISED = 100  # the same of a product: 873M of 872.4M
 WRITTEN = (*SCALED, 10**4, 10**8)  # units with a letter, or with 万 and 亿
 
 
@@ -47,7 +48,7 @@ def is_cut(one: Side, other: Side, first: Value, second: Value) -> bool:
 
 
 def _is_truncated(left: Expression, right: Number, exact: Fraction, more: Fraction, stated: Side) -> bool:
-    """Return whether a number is less than a unit off because it is cut, or rounded twice.
+    """Return whether a number is less than a unit off because it is cut, raised, or rounded twice.
 
     Args:
         left: the side that it cuts.
@@ -63,7 +64,8 @@ def _is_truncated(left: Expression, right: Number, exact: Fraction, more: Fracti
         return more > 0 and ((measured and abs(more) <= LITTLE * abs(exact)) or (stated.loose and little))
     # "50257 × 12288 = 617M" is truncated, not rounded.
     truncated = more > 0 and (measured or stated.loose or little)
-    return "/" in left.symbols or truncated or _rounds_twice(right, exact)
+    raised = more < 0 and right.rounded and right.value >= LEAST_RAISED * right.unit
+    return "/" in left.symbols or truncated or raised or _rounds_twice(right, exact)
 
 
 def _rounds_twice(number: Number, exact: Fraction) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -181,11 +182,10 @@ class References:
         """Mark small results of earlier lines as used by a sum: "128 + 32,768" of norms."""
         if isinstance(claim.expression, Operation) and claim.expression.symbols[0] in "+-":
             sizes = sizes_in(claim.expression)
-            small = {
-                part.value
-                for part in claim.expression.parts
-                if isinstance(part, Number) and not (sizes and part in sizes)
-            }
+            numbers = Counter(part.value for part in claim.expression.parts if isinstance(part, Number))
+            products = {size.value for size in sizes if isinstance(size, Number)}
+            # "192 + 192" of a norm adds its two halves, and no earlier line.
+            small = [value for value, times in numbers.items() if times == 1 and value not in products]
             for value in (one for one in small if one < LEAST_REFERENCE):
                 places = self.small.get(value, [])
                 while places and self.so_far.at(places[-1]).used:
