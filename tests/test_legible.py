@@ -27,6 +27,7 @@ READS_WORDS = {
     "answers/check/whole/coverage.py",
     "answers/check/chain/doubts.py",
     "answers/check/labels.py",
+    "answers/check/roundings.py",
     "answers/check/model/misfit.py",
     "answers/check/earlier/said.py",
     "answers/check/whole/sections.py",

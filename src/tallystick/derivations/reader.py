@@ -73,7 +73,7 @@ _ARITHMETIC = re.compile(r"\d\s*(?:\*\*|[*+/^]|[xX](?=\s*\d))\s*\(?\s*\d")
 _NUMBERS = re.compile(r"\d{4}|\d[\d,. ]{3}|\d ?[KMBkmb万亿억만]")  # digits of a large number
 # "Total: ~162M (more than 124M, due to context_length=256)"
 _SETS = re.compile(
-    r"(?P<stated>[^()=≈]*:\s*[~≈]?\s?\d[\d.,]*\s?[KMB]?\s*)\([^()=≈]*\b[a-z]+_\w+\s?=\s?\d+[^()=≈*]*\)\s*"
+    r"(?P<stated>[^()=≈]*:\s*[~≈]?\s?\d[\d.,]*(?: \d{3})*\s?(?:[KMB]|[^\W\d]{4,12})?\s*)\([^()=≈]*\b[a-z]+(?:_\w+|[A-Z]\w*)\s?=\s?\d+[^()=≈*]*\)\s*"
 )
 # "n_embd, n_layer = 768, 12" of code
 _SEVERAL = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+)\s*=\s*([\d_.]+(?:\s*,\s+[\d_.]+)+)\s*(?:#.*|;)?$")

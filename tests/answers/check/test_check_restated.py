@@ -18,6 +18,8 @@ RIGHT = [
     "Block: 2 × 768 = 1,536. Without the tie: 163,037,184 → 124.4M",
     "Total: 12 × 7,087,872 = 85,054,464 (~84.9M without biases)",
     "Total: 12 × 7,087,872 = 85,054,464个 ≈ 85.1M（8500万）",
+    "| Entries for each query | ~1,152 (1024+128) | ~7,940 (~7.8K+128) |",
+    "| Weights | 124,439,808 (497.8 MB) | 85,054,464 ≈ 85.1M |",
     "Embedding: 128256 × 4096 = 526M",  # raised from 525.3M
 ]
 WRONG = [
@@ -34,6 +36,9 @@ WRONG = [
     ("Block: QKVO (1,638,400) + feed-forward (3,276,800) + LN (2,590) = 4,917,760 (4.9M)", [4_917_790]),
     ("Each block = 589824 (attn) + 1139648 (MLP) + 1536 (norms) = 1771008", [1_731_008]),
     ("embedding (12288000) + positional (98304) + blocks (14168064) + final norm (768) = 26535136", [26_555_136]),
+    ("| Embedding | 2,621,440 (2.92M) | 5,242,880 ≈ 5.24M |", [2_621_440]),
+    ("Blöcke: 85.054.464 (≈ 95,1 Mio.)", [85_054_464]),
+    ("Norm: 2 × 768 = 1,536. It has 6 blocks, in all `11_586_240` (14.59M) parameters.", [11_586_240]),
     ("Embedding: 128256 × 4096 = 529M", [525_336_576]),
 ]
 
@@ -62,3 +67,17 @@ def test_the_two_halves_of_a_norm_are_no_other_lines_number():
     )
     answers = [tallystick.check(rows.format(total)) for total in ("186,434", "186,734")]
     assert [answer.correct for answer in answers] == [True, False]
+
+
+def test_a_total_in_a_sentence_is_read_with_its_rounding():
+    (equation,) = tallystick.check("所以总参数量为 `61,062,144 * 40 = 2,442,485,760`，约 2.4B。").equations[1:]
+    assert (equation.left, equation.right, equation.correct) == (2_442_485_760, 2_400_000_000, True)
+
+
+BLOCK = "Attention      {:>10}\nMLP            {:>10}\nNorms          {:>10}\nPer block      {:>10}\n"
+
+
+@pytest.mark.parametrize(("attention", "wrong"), [("409,600", []), ("449,600", [1_310_400]), ("451,223", [])])
+def test_one_digit_of_one_line_is_wrong_in_a_block(attention, wrong):
+    text = BLOCK.format(attention, "860,160", "640", "1,270,400")
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong

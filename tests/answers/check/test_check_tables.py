@@ -152,3 +152,33 @@ def test_a_sum_in_a_label_is_the_number_of_the_row(number, wrong, behind):
     text = f"| Part | Parameters |\n|---|---|\n| Positions (512 × 768) + segments (2 × 768) | {number}{behind}\n"
     found = tallystick.check(f"{text}\nWords: 30522 × 768 = 23,440,896\n").equations
     assert [one.should_be for one in found if not one.correct] == [394_752] * wrong
+
+
+COUNTED = """\
+| Component | Per layer | Count | Total |
+|---|---|---|---|
+| Token embedding | 3840000 | 1 | 3840000 |
+| Attention | 2359296 | 12 | 28311552 |
+| FFN | {} | 12 | 63700992 |
+| Norms | 1536 | 12 | 18432 |
+| **Total** | | | **95870976** |
+"""
+
+
+@pytest.mark.parametrize(("one", "wrong"), [("5308416", []), ("5378416", [5_308_416]), ("5178316", [])])
+def test_a_digit_wrong_in_a_factor_is_found_by_the_product(one, wrong):
+    answer = tallystick.check(COUNTED.format(one))
+    assert [each.should_be for each in answer.equations if not each.correct] == wrong
+
+
+def test_rows_of_one_layer_and_of_all_are_added_once():
+    rows = """\
+| Component | Per layer | Count | Total |
+|---|---|---|---|
+| Token embedding | 3,200,000 (3.20M) | 1 | 3,200,000 (~3.20M) |
+| Attention | 1,638,400 ≈ 1.64M | 4 | 6,553,600 ≈ 6.55M |
+| MoE | 39,326,720 (~39.33M) | 4 | 157,306,880 ≈ 157.31M |
+| Norms | 1,280 | 4 | 5,120 |
+| **Total** | | | **167,065,600 ≈ 167.07M** |
+"""
+    assert all(each.correct for each in tallystick.check(rows).equations)

@@ -23,6 +23,8 @@ WRITTEN = {
     "a module of a printed model": ("│   ├── k_proj: Linear(576, 192)            [{} params]", "110,592", "111,592", 110_592),
     "an emphasised result": ("- **INT8** 8,0 Mrd. Parameter × 2 Byte *≈ {} GB*", "16", "18", 16_000_000_000),
     "a product in a comment": ("embedding_params: {}  # 32768 * 768", "25.2M", "26.2M", 25_165_824),
+    "a product behind an entry of a dictionary": ('"mlp_per_layer": {},  # 1024×4096 + 4096 + 4096×1024 + 1024', "8393728", "8363728", 8_393_728),
+    "a sum of numbers behind a constant": ("all_layers = {}; // 4 * (4198400 + 8393728 + 4096)", "50384896", "50334896", 50_384_896),
     "a product among a label's remarks": ("| Token embedding (50257 × 1280, tied) | {} |", "64,328,960", "64,382,960", 64_328_960),
     "a product before the end of a sentence": (
         "- Pesos: aproximadamente {} MB (190.461.696 parametros x 2 bytes); el archivo ocupa 0,4 GB.", "381", "391", 380_923_392,

@@ -11,6 +11,7 @@ from tallystick.answers.check.claims import Equation, as_number
 from tallystick.answers.check.copied import judge_copies
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.model.quantities import Quantities
+from tallystick.answers.check.roundings import judge_roundings
 from tallystick.answers.check.sentences import judge_sentences
 from tallystick.answers.check.tables import judge_tables
 from tallystick.answers.check.whole.account import account_of
@@ -100,6 +101,7 @@ def check(derivation: Derivation, ledger: Ledger | None, constants: Mapping[str,
     judge.close(len(derivation.statements))
     judge_copies(judge)
     judge_sentences(judge)
+    judge_roundings(judge)
     if judge.refused and not judge.equations:
         raise BadInput(f"{derivation.source}, line {judge.refused[0][0]}: {judge.refused[0][1]}", code="too-large")
     return _answer(judge, ledger)

@@ -77,15 +77,16 @@ class _Relation(NamedTuple):
         """Return the columns with a digit wrong in a row, each with the right number."""
         meant, stated = self.of(cells), cells.value(self.column)
         found = {self.column: meant.exact} if meant is not None else {}
-        if self.adds and stated is not None and meant is not None:
-            off = stated.exact - meant.exact
-            found |= {one: value.exact + off for one in self.others if (value := cells.value(one)) is not None}
+        if stated is not None and meant is not None:
+            others = ((one, value.exact) for one in self.others if (value := cells.value(one)) is not None)
+            off, times = stated.exact - meant.exact, stated.exact / meant.exact
+            found |= {one: number + off if self.adds else number * times for one, number in others}
         least = SHORT if self.rows >= LEAST_ROWS else LEAST_TYPED
         numbers = ((column, cells.number(column), right) for column, right in found.items() if right > 0)
         return {
             column: right
             for column, number, right in numbers
-            if number is not None and is_typed_for(number, right, least=least)
+            if number is not None and is_typed_for(number, right, least=least if column == self.column else LEAST_TYPED)
         }
 
 

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
 
-from tallystick.derivations.arithmetic import Number
-from tallystick.derivations.slips import is_typed_for, misrounds
-
-SHORT = 2  # digits of a rounded number right behind the one that it rounds
 NEAR_BIAS = 2  # a product and a bias that give a number miss it by less than half
-_SCALES = {"K": 10**3, "M": 10**6, "B": 10**9}
-_ABOUT = (
-    r"(?:→|[-=]{1,2}>)|[,;]\s(?:or\s|i\.e\.,?\s|so\s)?(?:about|roughly|approximately|approx\.?|around|circa|ca\.|rund|etwa|environ"
-    r"|cerca de|около|примерно)|\s(?:or about|or roughly|i\.e\.)|[,，、]\s?(?:约|即约|約|약)"
-)
-_ROUNDED = re.compile(
-    r"(?<![\d.,_])(?P<number>\d{1,3}(?:[,_]\d{3}){1,4}|\d{4,15})(?P<what>(?:\s(?:param(?:eter)?s|weights))?)\s?"
-    rf"(?:{_ABOUT}|(?P<closed>\()(?=[~≈]))\s?[~≈]?\s?(?P<rounded>(?P<digits>\d{{1,4}}(?:\.\d{{1,4}})?)\s?(?P<letter>[KMB]))(?(closed)\)|(?!\w))",
-    re.IGNORECASE,
-)
 _BETWEEN = re.compile(r"(?<=[^\W\d])\s+[x×]\s+(?=\d)")
 _SAID = re.compile(
     r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
@@ -47,18 +32,6 @@ def _with_bias(product: re.Match[str]) -> str:
     near = whole and abs(more) * NEAR_BIAS < value
     size = more if more in (one, other) else other if near and more else 0
     return f"{product['one']} * {product['other']} + {size}" if size else product[0]
-
-
-def _restated(both: re.Match[str]) -> str:
-    """Return a number and its rounding with "≈" between them, if it is that or a slip of it."""
-    number = Fraction(re.sub(r"\D", "", both["number"]))
-    digits, _, decimals = both["digits"].partition(".")
-    unit = _SCALES[both["letter"].upper()] / Fraction(10 ** len(decimals))
-    rounded = Number(Fraction(digits + decimals) * unit, unit, rounded=True)
-    near = abs(rounded.value - number) <= unit
-    known = near if both["closed"] is None else False  # "85,054,464 (~85.1M)" is read as it stands
-    slip = not near and (misrounds(rounded, number) or is_typed_for(rounded, number, least=SHORT))
-    return f"{both['number']}{both['what']} ≈ {both['rounded']}" if known or slip else both[0]
 
 
 _TO = re.compile(
@@ -113,8 +86,6 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         ),
         r"\g<number> \g<rounded>) \g<unit>\g<inside>",
     ),
-    # "= 85,054,464 → 85.1M", "= 85,054,464, about 85.1M"
-    ("", _ROUNDED, _restated),
     # "q_proj: (1152 -> 16 * 72 = 1152)"
     (
         "(",

@@ -49,7 +49,7 @@ def is_mistyped(claim: Claim, sums: Value, *, judged: bool, least: Fraction = LE
         return False
     number = to_zeros(number, loose=claim.rounded)
     exact = is_whole(number) and number.unit == 1 and (sums.low == sums.high or sums.high - sums.low <= MOST_SPREAD)
-    written, meant = (str(in_units(value, number.unit)) for value in (claim.stated, sums.exact))
+    written, meant = str(in_units(claim.stated, number.unit)), str(in_units(sums.exact, number.unit))
     if len(written) != len(meant):
         return False
     swapped = sorted(written) == sorted(meant)

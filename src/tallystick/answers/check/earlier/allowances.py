@@ -124,6 +124,12 @@ class Allowances:
             for number in _whole_in(line[:MOST_SAID])
         )
 
+    def adds_last_of_rows(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total adds the last number of each row: of all layers, behind one's."""
+        last = {self.derivation.statements[place].line: place for place in places}
+        several = 1 < len(last) < len(places)
+        return several and self.so_far.sum(list(last.values())).meets(claim.written)
+
     def repeat_a_block(self, places: Sequence[int]) -> bool:
         """Return whether a printed model has a block several times: "(0-11): 12 x Block("."""
         last = self.so_far.place

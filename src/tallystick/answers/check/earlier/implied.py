@@ -73,6 +73,7 @@ class Implied:
         allowed = (self.allowances.passes_over(found.places), self.allowances.replaces(found.places, claim))
         passed = any(allowed) or self.allowances.has_unread(found.places, claim)
         passed = passed or self.allowances.repeat_a_block(found.places)
+        passed = passed or self.allowances.adds_last_of_rows(found.places, claim)
         if len(addends) < 2 or passed or self._restates(statement, claim, addends) or self._adds_rest(statement, claim):
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))

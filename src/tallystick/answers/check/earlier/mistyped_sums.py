@@ -15,12 +15,13 @@ from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR
 from tallystick.answers.check.earlier.model_totals import ModelTotals
 from tallystick.answers.check.earlier.multiples import takes_layers
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.derivations.arithmetic import Number, alone, exactly
+from tallystick.derivations.arithmetic import Number, Value, alone, exactly
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import TAKEN, Derivation, Side, margin_of
 
 LEAST_ADDENDS = 3
 LEAST_APART = 5  # digits of a rounded total, of lines in several sections
+LEAST_TYPED = 10_000  # a shorter line is another one but for a digit by chance
 MOST_BEFORE = 2  # lines above the last ones
 MOST_SLIP = 81  # of two swapped digits, 0 and 9, times a power of ten
 NEAR_TYPED = 10  # a mistyped digit changes a number at most by this factor
@@ -55,12 +56,13 @@ class MistypedSums:
         """Return the last lines whose sum a number is, but for one digit or two swapped ones."""
         if self.model.rounds(claim) or (self.quantities is not None and self.quantities.of(claim.stated)):
             return None
+        exact = judged and is_whole(claim.side)
         for found, sums in self.so_far.last():
             if sums.low > claim.stated * NEAR_TYPED:
                 break
             if (
                 len(found) > 1
-                and is_mistyped(claim, sums, judged=judged)
+                and (is_mistyped(claim, sums, judged=judged) or (exact and self._has_slip(found, claim, sums)))
                 and not (self.allowances.leaves_out(found, claim) or self._lacks_one(found, claim))
             ):
                 lines = self.derivation.statements[found[-1] : self.so_far.place + 1]
@@ -78,6 +80,19 @@ class MistypedSums:
                 )
                 return None if taken or carried or apart or again else Sum(tuple(found[::-1]), sums, fits=False)
         return None
+
+    def _has_slip(self, found: Sequence[int], claim: Claim, sums: Value) -> bool:
+        """Return whether one digit of one line is all that an exact total misses of its list."""
+        if len(found) < LEAST_ADDENDS or sums.low is not sums.high:
+            return False
+        off = claim.stated.numerator - sums.exact.numerator  # of whole numbers
+        while off and not off % 10:
+            off //= 10
+        if not 0 < abs(off) <= MOST_SLIP:
+            return False  # no digit makes this difference: much faster
+        more = claim.stated - sums.exact
+        numbers = (self.so_far.at(place).stated for place in found)
+        return any(is_one_slip(str(one), str(one + more)) for one in numbers if one >= LEAST_TYPED)
 
     def _are_indented_alike(self, places: Sequence[int]) -> bool:
         return len({margin_of(self.derivation.lines[self.derivation.statements[one].line - 1]) for one in places}) == 1

@@ -1,0 +1,55 @@
+"""Find a rounding that differs from the number right before it: "38,597,376 (~28.6M)"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from tallystick.answers.check.claims import Equation, as_number
+from tallystick.answers.check.equations import Judge
+from tallystick.derivations.arithmetic import Number
+from tallystick.derivations.expressions.scales import SCALES, WORDS
+from tallystick.derivations.slips import is_typed_for, misrounds
+
+SHORT = 2  # digits of a rounding behind a sign or word for "about"
+MOST_LINE = 10_000  # characters
+_ABOUT = (
+    r"[~≈→]|[-=]>|[,;]\s(?:or\s|i\.e\.,?\s|so\s)?(?:about|roughly|approximately|approx\.?|around|circa|ca\.|rund|etwa|environ|cerca de|около|примерно)\s"
+    r"|\s(?:or about|or roughly|i\.e\.)\s|[,，、]\s?(?:约|即约|約|약)"
+)
+_ROUNDED = re.compile(
+    r"(?<![\d.,_])(?P<number>\d{1,3}(?:[,_]\d{3}){1,4}|\d{1,3}(?:[. ]\d{3}){2,4}|\d{4,15})[*`$]*(?:\s(?:param(?:eter)?s|weights))?\s?"
+    rf"\(?(?P<about>(?:{_ABOUT})\s?[~≈]?|(?<=\())\s?"
+    rf"(?P<digits>\d{{1,4}}(?:\.\d{{1,4}}|,\d\d?)?)\s?(?P<letter>[KMB]|{WORDS})(?!\w|\s?[-+*/×·])",
+    re.IGNORECASE,
+)
+
+
+def judge_roundings(judge: Judge) -> None:
+    """Record the roundings that no equation has yet, if they are right or a digit off."""
+    judged = judge.numbers()
+    wrong = {(one.line, Fraction(one.right)) for one in judge.equations if not one.correct}
+    for line, text in enumerate(judge.derivation.lines, 1):
+        for number, rounded, right in _rounded(text) if len(text) <= MOST_LINE else ():
+            if (line, rounded) not in judged and (line, number) not in wrong:
+                judge.equations.append(_equation(line, text.strip(), number, rounded, right))
+
+
+def _rounded(text: str) -> Iterator[tuple[Fraction, Fraction, bool]]:
+    """Yield each number with its rounding, and whether that is right."""
+    for both in _ROUNDED.finditer(text):
+        number = Fraction(re.sub(r"\D", "", both["number"]))
+        digits, _, decimals = both["digits"].replace(",", ".").partition(".")
+        unit = 10 ** SCALES[both["letter"].lower()] / Fraction(10 ** len(decimals))
+        rounded = Number(Fraction(digits + decimals) * unit, unit, rounded=True)
+        right = abs(rounded.value - number) <= unit
+        short = both["about"] and is_typed_for(rounded, number, least=SHORT)
+        if right or short or misrounds(rounded, number):
+            yield number, rounded.value, right
+
+
+def _equation(line: int, text: str, number: Fraction, rounded: Fraction, right: bool) -> Equation:
+    stated, meant = as_number(rounded), as_number(number)
+    should_be = None if right else meant
+    return Equation(line, line, text, meant, stated, right, should_be, carried=0, matches=None, names=(), plain=text)
