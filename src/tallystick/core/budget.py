@@ -27,7 +27,7 @@ except ImportError:  # a browser (Pyodide), where there is one thread
 
 STEPS = 10_000_000  # each about a microsecond: a checkpoint of 200,000 tensors takes a million
 ROOM = 170_000_000  # bytes above the size of the headers; Python itself takes another 20 MB
-SECONDS = 7.0  # CPU time in one thread: the last resort if steps take longer than they should
+SECONDS = 10.0  # CPU time in one thread, the last resort: a second for 100 kB of the largest text
 
 _LOOK = 20_000  # steps between two looks at the clock
 

@@ -13,6 +13,7 @@ from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.roundings import judge_roundings
 from tallystick.answers.check.sentences import judge_sentences
+from tallystick.answers.check.shares import judge_shares
 from tallystick.answers.check.tables import judge_tables
 from tallystick.answers.check.whole.account import account_of
 from tallystick.answers.check.whole.coverage import Omission
@@ -126,6 +127,7 @@ def _answer(judge: Judge, ledger: Ledger | None) -> Check:
     place, several = whole(judge)
     claim = None if place is None else judge.claims[place]
     account = account_of(claim, judge, ledger)
+    judge_shares(judge)
     judge_tables(judge)  # what a table's columns say changes no total
     return Check(
         source=judge.derivation.source,

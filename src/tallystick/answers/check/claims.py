@@ -68,6 +68,7 @@ class Equation:
     names: tuple[str, ...]  # tensor names, with * for the layer index
     label_names: str | None = None  # the number of what its label names, if different, and why
     plain: str = ""  # the text without markup
+    percent: bool = False  # whether its numbers are in percent: 31.0 of "= 31.0%"
 
 
 @dataclass

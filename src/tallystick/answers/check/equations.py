@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from tallystick.answers.check.chain.doubts import Doubts
 from tallystick.answers.check.chain.mistyped import mistyped_aside
 from tallystick.answers.check.chain.readings import Sides
 from tallystick.answers.check.chain.results import is_slip_of, results_in, with_results
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, paired_parts
 from tallystick.answers.check.claims import (
     LEAST_COUNT,
     Claim,
@@ -34,11 +34,13 @@ from tallystick.answers.check.terms import times as times_of
 from tallystick.answers.check.verdicts import Verdicts
 from tallystick.derivations.arithmetic import (
     ASIDES,
+    Expression,
     Number,
     Operation,
     Undefined,
     alone,
     exactly,
+    is_sum,
 )
 from tallystick.derivations.expressions.phrases import is_count
 from tallystick.derivations.slips import is_typed_for
@@ -223,11 +225,21 @@ class Judge(Verdicts):
             one, other = (left.expression, right.expression) if agree else self.links.apart(left, right, asides)
             part, last = one is not left.expression, number == len(pairs) - 1
             self._equation(statement, claim, one, other, agree, last=last, part=part)
+            summed = agree and right.expression.__class__ is Operation
+            for addend, result in self._results(left, right, asides) if summed else ():
+                self._equation(statement, claim, addend, result, True, last=False, part=True)
         if asides and (stated := mistyped_aside(sides[-1].expression)) is not None:
             self._equation(statement, claim, *stated, False, last=False)
         count = len(self.equations)
         self._imply(statement, claim, judged=claim.expression is None)
         return any(one.left == claim.stated for one in self.equations[count:])
+
+    def _results(self, left: Side, right: Side, asides: bool) -> Iterator[tuple[Expression, Expression]]:
+        """Yield the products of a sum that the next sum computes: "4·d² + 8·d² = 2.4M + 4.7M"."""
+        for one, other in paired_parts(left.expression, right.expression) if is_sum(left.expression) else ():
+            computed = isinstance(one, Operation) and isinstance(other, Number)
+            if computed and self.readings.agree(Side(one), Side(other, right.loose), asides=asides):
+                yield one, other
 
     def _with_results(
         self, statement: Statement, claim: Claim, pair: tuple[Side, Side, bool]

@@ -9,19 +9,19 @@ from fractions import Fraction
 from tallystick.answers.check.claims import Equation, as_number
 from tallystick.answers.check.equations import Judge
 from tallystick.derivations.arithmetic import Number
-from tallystick.derivations.expressions.scales import SCALES, WORDS
+from tallystick.derivations.expressions.scales import MYRIADS, SCALES, WORDS
 from tallystick.derivations.slips import is_typed_for, misrounds
 
 SHORT = 2  # digits of a rounding behind a sign or word for "about"
 MOST_LINE = 10_000  # characters
 _ABOUT = (
     r"[~≈→]|[-=]>|[,;]\s(?:or\s|i\.e\.,?\s|so\s)?(?:about|roughly|approximately|approx\.?|around|circa|ca\.|rund|etwa|environ|cerca de|около|примерно)\s"
-    r"|\s(?:or about|or roughly|i\.e\.)\s|[,，、]\s?(?:约|即约|約|약)"
+    r"|\s(?:or about|or roughly|i\.e\.)\s|[,，、]?\s?(?:约|即约|約|약)"
 )
 _ROUNDED = re.compile(
-    r"(?<![\d.,_])(?P<number>\d{1,3}(?:[,_]\d{3}){1,4}|\d{1,3}(?:[. ]\d{3}){2,4}|\d{4,15})[*`$]*(?:\s(?:param(?:eter)?s|weights))?\s?"
-    rf"\(?(?P<about>(?:{_ABOUT})\s?[~≈]?|(?<=\())\s?"
-    rf"(?P<digits>\d{{1,4}}(?:\.\d{{1,4}}|,\d\d?)?)\s?(?P<letter>[KMB]|{WORDS})(?!\w|\s?[-+*/×·])",
+    r"(?<![\d.,_])(?P<number>\d{1,3}(?:[,_]\d{3}){1,4}|\d{1,3}(?:[. ]\d{3}){2,4}|\d{4,15})[*`$]*(?:\s(?:param(?:eter)?s|weights))?(?:\s?|\s{2,40}(?=[(\uff08]))"
+    rf"[(\uff08]?(?P<about>(?:{_ABOUT})\s?[~≈]?|(?<=[(\uff08]))\s?"
+    rf"(?P<digits>\d{{1,4}}(?:\.\d{{1,4}}|,\d\d?)?)\s?(?P<letter>(?:[KMB]|{WORDS})(?!\w)|{MYRIADS})(?!\s?[-+*/×·])",
     re.IGNORECASE,
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from tallystick.answers.check.chain.readings import Sides
-from tallystick.answers.check.chain.sides import computes, longest, most_precise
+from tallystick.answers.check.chain.sides import PERCENT, computes, is_share, longest, most_precise
 from tallystick.answers.check.chain.variables import Variables
 from tallystick.answers.check.claims import Claim, Equation, as_number, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
@@ -60,6 +60,10 @@ class Verdicts:
         self.judged.add(statement.line)
         if not agree:
             self.links.record(left, other)
+        match = None if part else claim.match  # what the whole line counts
+        percent = "%" in statement.plain and is_share(right)
+        if percent:
+            one, other, right_one = (number / PERCENT for number in (one, other, right_one))
         self.equations.append(
             Equation(
                 statement.line,
@@ -70,10 +74,11 @@ class Verdicts:
                 agree,
                 None if agree else as_number(right_one),
                 as_number(claim.carried if last and agree else Fraction(0)),
-                claim.match.what if claim.match else None,
-                claim.match.names if claim.match else (),
+                match.what if match else None,
+                match.names if match else (),
                 self.matches.misfit(claim, statement) if last else None,
                 statement.plain,
+                percent,
             )
         )
 

@@ -11,7 +11,7 @@ from itertools import dropwhile, groupby
 
 from tallystick.answers.check.check import Check
 from tallystick.errors import visible
-from tallystick.report.derivation.marks import Mark, Marked, correction, marked, written
+from tallystick.report.derivation.marks import Mark, Marked, correction, marked, right_number, written
 from tallystick.report.derivation.number_spans import spotted
 
 TAB = 4  # spaces
@@ -117,8 +117,7 @@ def _corrected(block: _Block, text: str) -> str:
             size = "large" if one.carried > 0 else "small"
             number = f'<span class="carries" title="{written(abs(one.carried))} too {size}">{number}</span>'
         elif one.should_be is not None and one.should_be != one.right:
-            right = written(one.should_be)
-            number = f'<del title="{escape(visible(correction(one)))}">{number}</del><ins> {right}</ins>'
+            number = f'<del title="{escape(visible(correction(one)))}">{number}</del><ins> {right_number(one)}</ins>'
         drawn.append(number)
         after = span[1]
     return "".join([*drawn, escape(text[after:])])

@@ -18,6 +18,7 @@ from tallystick.derivations.text.markup import plain, readable
 from tallystick.report.derivation.number_spans import excerpt, spotted
 
 LONG = 300  # length at which a statement's text was cut
+SHARE_DIGITS = 4  # of the right percentage
 _BULLET = re.compile(r"^(?:[-*•|]\s+|#+\s+)+")
 _DASH = re.compile(r"\A(?!.*(?:→|⇒|⟹|➜|\\to\b|\\[rR]ightarrow|\\implies)).*—", re.DOTALL)
 _EMPTY = re.compile(r"(?: \|){2,}")  # empty cells of a table
@@ -134,13 +135,21 @@ def _origin(equation: Equation, wrong: list[Equation]) -> str:
     return f"line {lines.pop()}" if len(lines) == 1 else "earlier lines"
 
 
+def right_number(equation: Equation) -> str:
+    """Return the right number of a wrong equation; a percentage of few digits."""
+    number = equation.left if equation.should_be is None else equation.should_be
+    return format(number, f".{SHARE_DIGITS}g") if equation.percent else written(number)
+
+
 def correction(equation: Equation) -> str:
     """Return the correction of a wrong equation: "38,596,416 should be 38,597,376, off by -960"."""
     said = _as_written(equation)
+    if equation.percent:
+        return f"{said}% should be {right_number(equation)}%"
     if equation.should_be is None or equation.should_be == equation.right:
         return f"the left side is {written(equation.left)}, not {said}"
     off = equation.right - equation.should_be
-    return f"{said} should be {written(equation.should_be)}, off by {written(off, sign='+')}"
+    return f"{said} should be {right_number(equation)}, off by {written(off, sign='+')}"
 
 
 def _as_written(equation: Equation) -> str:

@@ -31,6 +31,7 @@ from tallystick.answers.check.chain.sides import (
     first_addend,
     first_factor,
     has_aside,
+    is_share,
     last_addend,
     paired_parts,
     symbolic,
@@ -147,7 +148,7 @@ class Readings:
         if symbolic(first.expression) and len(sides) > 2:
             yield sides[1:]  # the formula's variables may differ from its numbers
         if isinstance(last, Number) and last.rounded:
-            if last.unit <= PERCENT:  # "(3.04 - 2.91) / 3.04 × 100 = 4.3%"
+            if is_share(last):  # "(3.04 - 2.91) / 3.04 × 100 = 4.3%"
                 yield [*sides[:-1], _with(sides[-1], Number(last.value / PERCENT, last.unit / PERCENT))]
             yield from ([_with(side, in_unit(side, unit)) for side in sides] for unit in _UNITS)
         yield [_with(side, self._unnamed(side.expression)) for side in sides]

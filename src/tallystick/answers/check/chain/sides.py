@@ -49,6 +49,11 @@ def paired_parts(left: Expression, right: Expression) -> list[tuple[Expression, 
     return list(zip(left.parts, right.parts, strict=True))
 
 
+def is_share(expression: Expression) -> bool:
+    """Return whether a side is a percentage, or a small number with a power of ten: 3.1e-4."""
+    return isinstance(expression, Number) and expression.rounded and expression.unit <= PERCENT
+
+
 def first_addend(side: Expression) -> Expression:
     """Return the first addend of a sum, or the side itself, such as "-0.4883"."""
     if not (isinstance(side, Operation) and side.symbols[0] in ("+", "-")):

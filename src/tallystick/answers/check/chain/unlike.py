@@ -9,7 +9,7 @@ from math import floor
 
 from tallystick.answers.check.chain.binary import BILLION, LIKE, MEASURED, MOST_PREFIXES, PREFIXES, binary
 from tallystick.answers.check.chain.rounding import SCALED
-from tallystick.answers.check.chain.sides import PERCENT, has_names
+from tallystick.answers.check.chain.sides import has_names, is_share
 from tallystick.derivations.arithmetic import (
     ASIDES,
     Expression,
@@ -120,9 +120,7 @@ def _listed(left: Expression, right: Expression, one: Fraction, other: Fraction)
 
 
 def _adds_shares(side: Expression) -> bool:
-    return isinstance(side, Operation) and all(
-        isinstance(part, Number) and part.rounded and part.unit <= PERCENT for part in side.parts
-    )
+    return isinstance(side, Operation) and all(map(is_share, side.parts))
 
 
 def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) -> str:
@@ -156,7 +154,7 @@ def _divided(left: Expression, right: Side, one: Fraction, other: Fraction) -> s
         return "is right if its quotients are whole numbers"
     if one.denominator == _SWIGLU and 0 < other - one < _MULTIPLE and other % _MULTIPLE == 0:
         return "is right if its width is rounded up"  # "2/3 × 4 × 4096 = 11008"
-    if isinstance(number, Number) and number.rounded and number.unit <= PERCENT:
+    if isinstance(number, Number) and is_share(number):
         gain = abs(abs(one - 1) - other) <= number.unit  # "4.8 / 3.35 = 43%"
         return "states by how much its ratio is above or below 1" if gain else ""
     return ""
