@@ -36,7 +36,7 @@ def test_steps_bytes_and_seconds_are_refused_when_they_are_spent(monkeypatch):
             one.keep(1, "its names")
     with one_source() as one:
         monkeypatch.setattr(budget, "thread_time", lambda: float("inf"))
-        with pytest.raises(BadInput, match="reading it takes more than 7 seconds of CPU time"):
+        with pytest.raises(BadInput, match="reading it takes more than 10 seconds of CPU time"):
             one.step(budget.STEPS // 2)
 
 
