@@ -6,6 +6,12 @@ import tallystick
 
 # What a text calls its total, or leaves to be found; each with the line and the number, or None.
 TOTALS = {
+    "a bold item of a numbered list": (
+        "4. **Norms**: 2 × 768 = 1,536\n5. **总计**：5M + 52M + ... ≈ **64M**\n", None, 2, 64_000_000,
+    ),
+    "a total with a setting in camel case": (
+        "| `wte` | ~432 |\n| `wpe` | 256 |\n\n**Total** : ~4 192 paramètres (avec vocabSize=27)\n", None, 4, 4_192,
+    ),
     "a number, and not the formula below it": (
         "vocab = 50257\nd = 768\nn = 12\nBlocks: 12 × 7.1M ≈ 85M\nTotal: 85M + 38.6M ≈ 124M\n\n"
         "In general:\ntotal = 12 × d^2 × n + vocab × d\n",

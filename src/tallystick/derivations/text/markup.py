@@ -47,7 +47,7 @@ _QUOTED = re.compile(r"""\{\s*(["'])([^"'{}]{0,80})\1\s*\}""")  # JSX: {" "}
 LEAST_TABBED = 3  # cells; two may be a number and a comment
 _SPACES = re.compile(r"\s{3,}")  # two blanks still separate columns
 _LIST = re.compile(
-    r"^[\s>]*(?:[-*•‣◦–]\s+|(?:--|;+)\s+|\d{1,3}[.)]\s+(?![-+*/×=^≈])|#{1,6}\s+|/{2,3}!?\s+|/\*+\s+|\\item\b)*"
+    r"^[\s>]*(?:[-*•‣◦–]\s+|(?:--|;+)\s+|\d{1,3}[.)]\s+(?=\*\*[^\W\d]|[^-+*/×=^≈])|#{1,6}\s+|/{2,3}!?\s+|/\*+\s+|\\item\b)*"
 )
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
 _OPENED = re.compile(r"([=≈:]\s*)\*\*(?=[~≈]?\d[^*]*$)")  # bold that ends on a later line
