@@ -156,3 +156,8 @@ def test_a_format_of_code_relates_no_numbers():
 )
 def test_a_sentence_that_repeats_a_number_is_no_sum(text):
     assert [one.line for one in tallystick.check(text).equations if not one.correct] == []
+
+
+def test_an_addend_copies_no_sum_that_it_is_a_part_of():
+    text = "total = wte (10,485,760) +\n    wpe (327,680) + blocks (19,671,040) + final norm (1,280) = 30,485,760\n"
+    assert tallystick.check(text).correct

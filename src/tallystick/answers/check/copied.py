@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from tallystick.answers.check.chain.sides import numbers_in
 from tallystick.answers.check.claims import Claim, is_whole, kind_of, lone
 from tallystick.answers.check.equations import Judge
 from tallystick.derivations.arithmetic import Number
@@ -44,7 +45,9 @@ def _copied(judge: Judge, lone: Sequence[tuple[Statement, Claim]]) -> Iterator[C
                 computed.setdefault(mask, set()).add(claim.stated)
     if not computed:
         return
-    known = {number for _, number in judge.numbers()}  # wrong ones too
+    products = (claim.expression for claim in judge.claims if claim is not None and claim.expression is not None)
+    added = (number.value for product in products for number in numbers_in(product))
+    known = {*(number for _, number in judge.numbers()), *added}  # wrong ones too
     for statement, claim in lone:
         if claim.stated in known or len(str(claim.stated).rstrip("0")) < LEAST_DIGITS:
             continue
