@@ -106,6 +106,13 @@ class Value(NamedTuple):
         return self.low <= other.high and other.low <= self.high
 
 
+def decimal(written: str) -> Number:
+    """Return digits with a point or a comma before the decimals as a number: "31.0", "31,0"."""
+    digits, _, decimals = written.replace(",", ".").partition(".")
+    unit = Fraction(1, 10 ** len(decimals))
+    return Number(Fraction(digits + decimals) * unit, unit)
+
+
 def exactly(number: int | Fraction) -> Value:
     """Return a value without rounding."""
     whole = number if isinstance(number, Fraction) else Fraction(number)

@@ -224,6 +224,15 @@ def is_whole(expression: Expression) -> bool:
     )
 
 
+def of_line(
+    line: int, text: str, plain: str, meant: Fraction, stated: Fraction, *, right: bool, percent: bool = False
+) -> Equation:
+    """Return an equation of two numbers on a line, whatever else its statement has."""
+    one, other = as_number(meant), as_number(stated)
+    should_be = None if right else one
+    return Equation(line, line, text, one, other, right, should_be, 0, None, (), plain=plain, percent=percent)
+
+
 def as_number(value: Fraction) -> int | float:
     """Return an integer if the value is whole, else a float."""
     return int(value) if value.denominator == 1 else float(value)

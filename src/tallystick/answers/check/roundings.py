@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
-from tallystick.answers.check.claims import Equation, as_number
+from tallystick.answers.check.claims import of_line
 from tallystick.answers.check.equations import Judge
-from tallystick.derivations.arithmetic import Number
+from tallystick.derivations.arithmetic import decimal
 from tallystick.derivations.expressions.scales import MYRIADS, SCALES, WORDS
+from tallystick.derivations.expressions.tokens import times
 from tallystick.derivations.slips import is_typed_for, misrounds
 
 SHORT = 2  # digits of a rounding behind a sign or word for "about"
@@ -33,23 +34,15 @@ def judge_roundings(judge: Judge) -> None:
     for line, text in enumerate(judge.derivation.lines, 1):
         for number, rounded, right in _rounded(text) if len(text) <= MOST_LINE else ():
             if (line, rounded) not in judged and (line, number) not in wrong:
-                judge.equations.append(_equation(line, text.strip(), number, rounded, right))
+                judge.equations.append(of_line(line, text.strip(), text.strip(), number, rounded, right=right))
 
 
 def _rounded(text: str) -> Iterator[tuple[Fraction, Fraction, bool]]:
     """Yield each number with its rounding, and whether that is right."""
     for both in _ROUNDED.finditer(text):
         number = Fraction(re.sub(r"\D", "", both["number"]))
-        digits, _, decimals = both["digits"].replace(",", ".").partition(".")
-        unit = 10 ** SCALES[both["letter"].lower()] / Fraction(10 ** len(decimals))
-        rounded = Number(Fraction(digits + decimals) * unit, unit, rounded=True)
-        right = abs(rounded.value - number) <= unit
+        rounded = times(decimal(both["digits"]), Fraction(10 ** SCALES[both["letter"].lower()]))
+        right = abs(rounded.value - number) <= rounded.unit
         short = both["about"] and is_typed_for(rounded, number, least=SHORT)
         if right or short or misrounds(rounded, number):
             yield number, rounded.value, right
-
-
-def _equation(line: int, text: str, number: Fraction, rounded: Fraction, right: bool) -> Equation:
-    stated, meant = as_number(rounded), as_number(number)
-    should_be = None if right else meant
-    return Equation(line, line, text, meant, stated, right, should_be, carried=0, matches=None, names=(), plain=text)

@@ -10,9 +10,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from tallystick.answers.check.chain.sides import is_share
-from tallystick.answers.check.claims import Claim, Equation, as_number, is_total, lone
+from tallystick.answers.check.claims import Claim, as_number, is_total, lone, of_line
 from tallystick.answers.check.equations import Judge
-from tallystick.derivations.arithmetic import Number, Value
+from tallystick.derivations.arithmetic import Number, Value, decimal
 from tallystick.derivations.slips import is_typed_for
 
 LEAST_RIGHT = 2  # shares of one total that show what they are of
@@ -58,7 +58,9 @@ def judge_shares(judge: Judge) -> None:
     for rows in _lists(shares):
         for row, share, right in _verdicts(rows, wholes):
             if (row.line, as_number(row.percent.value)) not in judged:
-                judge.equations.append(_equation(judge, row, share, right))
+                text = judge.derivation.lines[row.line - 1].strip()
+                stated = row.percent.value
+                judge.equations.append(of_line(row.line, text, text, share, stated, right=right, percent=True))
 
 
 def _shares(judge: Judge) -> list[_Share]:
@@ -69,13 +71,7 @@ def _shares(judge: Judge) -> list[_Share]:
     for statement, claim in zip(judge.derivation.statements, judge.claims, strict=True) if lines else ():
         if claim is not None and statement.line in lines and not is_share(statement.sides[-1].expression):
             numbers[statement.line].append(claim)
-    return [_Share(line, _percent(lines[line]["digits"]), tuple(claims)) for line, claims in sorted(numbers.items())]
-
-
-def _percent(written: str) -> Number:
-    digits, _, decimals = written.replace(",", ".").partition(".")
-    unit = Fraction(1, 10 ** len(decimals))
-    return Number(Fraction(digits + decimals) * unit, unit)
+    return [_Share(line, decimal(lines[line]["digits"]), tuple(claims)) for line, claims in sorted(numbers.items())]
 
 
 def _lists(shares: Sequence[_Share]) -> Iterator[list[_Share]]:
@@ -117,21 +113,3 @@ def _verdicts(rows: Sequence[_Share], wholes: Sequence[Claim]) -> Iterator[tuple
 def _sums(rows: Sequence[_Share]) -> list[Fraction]:
     """Return the sums of the last percentages: of the last two, the last three and so on."""
     return list(accumulate(row.percent.value for row in reversed(rows)))[1:]
-
-
-def _equation(judge: Judge, row: _Share, share: Fraction, right: bool) -> Equation:
-    text, stated, meant = judge.derivation.lines[row.line - 1].strip(), as_number(row.percent.value), as_number(share)
-    return Equation(
-        row.line,
-        row.line,
-        text,
-        meant,
-        stated,
-        right,
-        None if right else meant,
-        carried=0,
-        matches=None,
-        names=(),
-        plain=text,
-        percent=True,
-    )

@@ -9,7 +9,7 @@ from functools import reduce
 from itertools import chain, combinations, islice
 from typing import NamedTuple
 
-from tallystick.answers.check.claims import Equation, as_number
+from tallystick.answers.check.claims import of_line
 from tallystick.answers.check.equations import Judge
 from tallystick.core.budget import current
 from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone, evaluate, exactly
@@ -105,12 +105,14 @@ def judge_tables(judge: Judge) -> None:
             for column, relation in sorted(kept.items()):
                 value, number = relation.of(cells), cells.number(column)
                 if value is not None and number is not None and (row.line, number.value) not in judged:
-                    judge.equations.append(_equation(row, value.exact, number.value, correct=True))
+                    judge.equations.append(
+                        of_line(row.line, row.text, row.plain, value.exact, number.value, right=True)
+                    )
             wrong = [relation.mistyped(cells) for relation in relations if relation.column not in kept]
             column, right = _blamed(wrong)
             number = cells.number(column)
             if right and number is not None and (row.line, number.value) not in judged:
-                judge.equations.append(_equation(row, right, number.value, correct=False))
+                judge.equations.append(of_line(row.line, row.text, row.plain, right, number.value, right=False))
 
 
 def _blamed(wrong: Sequence[dict[int, Fraction]]) -> tuple[int, Fraction]:
@@ -219,19 +221,3 @@ def _value(side: Side | None) -> Value | None:
         return None
     found = alone(side.expression, loose=side.loose) or evaluate(side.expression, {})
     return found if found.exact > 0 else None
-
-
-def _equation(row: Row, product: Fraction, stated: Fraction, correct: bool) -> Equation:
-    return Equation(
-        row.line,
-        row.line,
-        row.text,
-        as_number(product),
-        as_number(stated),
-        correct,
-        None if correct else as_number(product),
-        carried=0,
-        matches=None,
-        names=(),
-        plain=row.plain,
-    )
