@@ -109,8 +109,7 @@ class Chains(Reading):
                     continue
             if found is not None and found[1] == plus:  # "≈ 85M + embeddings ≈ 110M" is not 85M
                 self._end(line, text, begin, end)
-                # "Total: … ≈ 6.6B + norms ≈ 7B" has its total before the plus sign.
-                words = "" if TOTAL.search(begin.label) else text[segment[plus].end : segment[-1].end]
+                words = text[segment[plus].end : segment[-1].end]
                 begin = _Beginning(words, "", [], segment[plus].start, goes_on=begin.label or " ")
                 continue
             if following == len(pieces) or found is None or (_ends_sum(segment, *found) and not setting):

@@ -113,7 +113,7 @@ class Reading:
             if not (TOTAL.search(label) and line.plain.lstrip("≈~- ")[:1].isdigit()):
                 return
         first = sides[0].expression
-        if isinstance(first, Name) and defines:
+        if isinstance(first, Name) and defines and not name:
             name = first.name
         statement = Statement(
             line.first,

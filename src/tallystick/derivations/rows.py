@@ -11,6 +11,7 @@ from tallystick.derivations.chains import LETTER
 from tallystick.derivations.expressions.parser import prefix, suffix
 from tallystick.derivations.expressions.phrases import is_sure
 from tallystick.derivations.expressions.units import unit_of
+from tallystick.derivations.expressions.words import ABOUT
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
 from tallystick.derivations.shapes import meant_by, product_of, shape_in
 from tallystick.derivations.statements import TOTAL, Row, Side, Statement
@@ -19,6 +20,7 @@ from tallystick.derivations.values import WORD, Values
 
 MOST_SIZE = 1_000_000  # of a model: more are parameters
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
+_ABOUT = re.compile(rf"^(?:{'|'.join(ABOUT)})(?:\.|\b)?\s*(?=\d)", re.IGNORECASE)  # "| about 38.6M |"
 _WORDED = re.compile(r"\((\d[^()]{0,200}[*×]\s?\d[^()]{0,80})\)\s*$")
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,.]*[KMB]?(?:\^\d)?)+)(?:,\s[^()\d]*)?\)\s*$")
@@ -42,7 +44,8 @@ class Rows(Values):
 
         A cell that holds an equation is read like a line.
         """
-        cells = [cell.strip() for cell in line.plain.strip().removeprefix("|").removesuffix("|").split("|")]
+        row = line.plain.strip().removeprefix("|").removesuffix("|")
+        cells = [_ABOUT.sub("≈", cell.strip()) for cell in row.split("|")]
         total = TOTAL.search(line.plain) is not None  # "| Total | 18-20M |"
         wholes = [self._whole(cell) if total or not _RANGE.search(cell) else None for cell in cells]
         numbered = [side for side in wholes if isinstance(side, Number)]
@@ -236,9 +239,11 @@ def _are_near(one: Expression | None, other: Expression | None) -> bool:
 def _only_sizes(statement: Statement) -> bool:
     """Return whether an equation of a row only gives a size, "of hidden_size = 33", or bytes.
 
-    Example of the latter: "| Total | 15,706,484,224 | 31,412,968,448 B = 31.41 GB |".
+    Examples: "| Cache (seq=32,768) | 3 GiB |", "| Total | 15.71B | 31,412,968,448 B = 31.41 GB |".
     """
     sides = [side.expression for side in statement.sides]
+    if statement.aside and len(sides) == 1 and isinstance(sides[0], Number):
+        return True
     if all(side.unit == "bytes" and isinstance(side.expression, Number) for side in statement.sides):
         return True
     return bool(statement.name) and all(isinstance(side, Name) or _is_size(side) for side in sides)

@@ -177,3 +177,17 @@ def test_layers_have_no_less_than_what_is_listed_per_layer(layers, wrong):
 def test_a_title_has_the_total_below_it(title, wrong):
     text = f"- {title}\n  - Gate: 2048 × 128 = 0.26M\n  - Experts: 128 × 4.71M = 602.88M\n  - Total MoE per layer: 0.26M + 602.88M = 603.14M\n\nThen the head.\n"
     assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(
+    ("stated", "wrong"),
+    [
+        ("83.6M", [33_565_000]),
+        ("33.6M", []),
+        ("33.9M", []),  # may have more, such as its norm
+        ("66.8M", []),
+    ],
+)
+def test_a_rounded_number_has_what_its_branches_have(stated, wrong):
+    text = f"├── MLP: {stated}\n│   ├── Up: 2048 × 8192 + 8192 = 16.785M\n│   └── Down: 8192 × 2048 + 2048 = 16.78M\n└── Head: 4.20M\n"
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong

@@ -14,6 +14,8 @@ RIGHT = [
     "Of all modules: 48 × 768 × 16 = 589,824 params = 2,359,296 bytes",
     "Total: 80 × 65,536 ≈ 5.2M params × 4 bytes ≈ 21 MB",
     "Attention (4 matrices) = 0.65M × 4 ≈ 2.6M",
+    "max_iters = 54000\n\n```\ntrain.py \\\n  --max_iters=50000 --zero=True\n```",  # set anew
+    "norm = square root of (9 + 16) = square root of 25 = 5",
     "A quarter: 470,268,510 / 4 = 117,567,128",
     "q: A(1536 × 8) + B(8 × 1536) = 24,576",
     "Key: 128 -> 32 = 128 × 32 = 4,096",

@@ -84,6 +84,20 @@ WRITTEN = {
     "a rounded result on the next line": (
         "core + table ~= 1,216,430,080 + 268,441,600\n             ~= {}\n", "1,484,871,680", "1,484,865,536", 1_484_871_680,
     ),
+    "a count of each behind its number": ("├── 8 x Block: {} (3.15M each)", "25.2M", "28.2M", 25_200_000),
+    "a formula with its numbers in a label": ("1. Words (V * d = 151936 * 1280): {}", "194.5M", "199.5M", 194_478_080),
+    "two numbers on a line": (
+        "- Attention: 4 × 256² = 262,144\n- MLP: 8 × 256² = 524,288\n- Per block: {}, 48 blocks: 37,748,736", "786,432", "786,482", 786_432,
+    ),
+    "another product behind the result": ("The router has 1280 × 4 = {} and experts with E × 3 × d × f = 4 × 3 × 1280 × 4480 = 68,812,800.", "5,120", "5,620", 5_120),
+    "each layer": ("In each layer the output has 256 × 768 + 768 ≈ {} parameters.", "0.20M", "0.70M", 197_376),
+    "kibibytes of a quotient": ("= 8,508,230,400 / 1024 KB\n= {} KB", "8,308,818.75", "8,309,803.125", 8_308_818.75),
+    "a setting in a row's label": ("| KV cache (seq=32,768) | 約 {} | `2 × 28 × 8 × 128 × 32768 × 2 bytes` |", "3584 MiB", "917 MiB", 3_758_096_384),
+    "words for an addend": (
+        "- Token embeddings: 65 × 384 = 24,960\n- Positions: 256 × 384 = 98,304\n- Total: 3 blocks × 1.2M + embeddings ≈ {}",
+        "3.72M", "10.8M", 3_723_264,
+    ),
+    "a variable of code for another": ("norm = 2 * 2048  # 4,096\nnorms = norm  # 4,096\nlayers = 24 * norms  # {}", "98,304", "98,804", 98_304),
     "cut addends": ("All: 1.9 B + 80 M = {}", "2,046,644,800", "2,146,644,800", 1_980_000_000),
 }  # fmt: skip
 
@@ -102,6 +116,7 @@ def test_a_line_is_read(name):
     "line",
     [
         "8 blocks of 4 heads: 2.2M each = 17.6M",  # two counts
+        "- Part A: 1.05M\n- Part B: 2.10M\n\nLayer: 1.05M + 2.10M = 3.15M\nLayers: 48 × 3.15M = 151.31M",  # 3.1523M, by its parts
         "x = 2 * 62  # 16 heads in each",
         "Song: 22kHz × 180 秒 = 3,960,000 samples",
         "lr = 2 * 3  # 2017 paper",

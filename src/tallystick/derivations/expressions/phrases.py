@@ -223,9 +223,8 @@ def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     before = pieces[start - 1] if start else None
     if before is not None and (is_function(before) or before.number is not None or before.text.lower() in COUNTS):
         return True  # "3 × 4 4 × 5 = 3 × 5" multiplies matrices; "Two 3 × 3 = 18 weights"
-    several = (
-        before is not None and before.text == "of" and any(one.number for one in pieces[max(0, start - 3) : start])
-    )
+    near = pieces[max(0, start - 3) : start]
+    several = before is not None and before.text == "of" and any(one.number or one.text == "root" for one in near)
     several = several or (before is not None and before.kind == "close" and _has_operator_before(pieces, start - 1))
     added = (word in piece.text for piece in pieces[max(0, start - 2) : start] for word in ADDED)
     if several or (start > 1 and pieces[start - 1].text.lower() in EACH) or any(added):
@@ -255,6 +254,8 @@ def goes_on(pieces: Sequence[Token], end: int) -> bool:
     while place < len(pieces) and pieces[place].kind == "word" and place - end < MOST_WORDS_BETWEEN:
         place += 1
     behind = pieces[place : place + 2]
+    if any(piece.text.lower() in JOINS for piece in pieces[end : place - 1]):
+        return False  # "= 5,120 and experts with E × 3 × d × f"
     if place == end + 1 and behind and behind[0].kind == "number" and pieces[end].text in COUNTERS:
         return True  # "16 × 16 = 4 个 8×8"
     return place > end and len(behind) > 1 and behind[0].text in "+*/" and behind[1].kind in ("number", "open")

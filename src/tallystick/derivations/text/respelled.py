@@ -71,6 +71,23 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         ),
         r"\g<words>: \g<count> * \g<each> = \g<all>",
     ),
+    # "12 x Block: 85,054,464 (7,087,872 each)"
+    (
+        "(",
+        re.compile(
+            r"(?P<count>\d{1,3})\s?[*×x]\s(?P<words>[^\W\d][^()=≈:]{0,60}?)\s?:\s*(?P<all>[≈~]?\d[\d.,]{0,15}\s?[KMB]?)(?P<unit>\sparam\w+)?\s?"
+            r"\((?P<each>[≈~]?\d[\d.,]{0,15}\s?[KMB]?)\s(?:params\s)?(?:each|per\s(?:layer|block))\)"
+        ),
+        r"\g<words>: \g<count> * \g<each> = \g<all>\g<unit>",
+    ),
+    # "Embedding (V * d = 50257 * 768): 38,597,376"
+    (
+        "):",
+        re.compile(
+            r"\((?:[^()=≈:]|\([^()=≈:]*\)){1,60}=\s*(?P<numbers>\d(?:[^()=≈:]|\([^()=≈:]*\)){1,120})\)\s*:(?=\s*[≈~]?\s?\d)"
+        ),
+        lambda formula: f"({formula['numbers']}):" if "*" in formula["numbers"] else formula[0],
+    ),
     # "W_Q: [1280, 1280] + b_Q: [1280] = 1,639,680"
     (
         "]",
@@ -98,8 +115,16 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     ("(", re.compile(r"(?<=\d)\s\*\s(?=\([a-h]\)\s)"), ", "),
     # The label of an addend: "32 layers: 46,439,333,888 + head (32000 × 4096): 131,072,000 = …"
     (":", re.compile(r"(?<=\d)\s*\+\s+[^\W\d][^:=≈+]{0,80}:\s*(?=\d[\d,._]*\s*[=≈+])"), " + "),
+    # "8,508,230,400 / 1024 KB = 8,308,818.75 KB"
+    (
+        "/",
+        re.compile(r"(/\s?(?:1024|1000)(?:\^[23])?)\s?(?P<unit>[KMG]i?B)(\s*[=≈]\s*[≈~]?\s?\d[\d.,]*)\s?(?P=unit)\b"),
+        r"\1\3",
+    ),
     # "D = 1536  heads = 24"
     ("=", re.compile(r"(=\s?\d[\d.,]{0,12}[KMB]?)\s{2,}(?=[A-Za-z_]\w{0,20}\s?=\s?\d)"), r"\1, "),
+    # "train.py --max_iters=50000"
+    ("--", re.compile(r"(?<![\w-])--(?=[A-Za-z][\w-]{0,30}=)"), " "),
     # "384 × 1536 + bias = 591,360"
     ("bias", _BIASED, _with_bias),
     ("偏置", _BIASED, _with_bias),

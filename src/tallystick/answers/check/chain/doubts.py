@@ -54,7 +54,8 @@ _LETTERS = frozenset("KMGTB")  # units of counts and bytes
 _RELATION = re.compile(r"[=≈]")
 _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,2}|\${1,2}\s*$")  # "$2 \times 3$"
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
-_EACH = re.compile(r"\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
+# "4 neurons, each with 3 weights", but not "in each layer"
+_EACH = re.compile(r"(?<!\bin )(?<!\bof )\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
 _PER_SECOND = re.compile(r"[^\W\d]/s(?:ec)?\b")
 _RATE = re.compile(r"[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB per layer = 4.1 GB", a column's end
 _SLASH = re.compile(r"(?<!\b[^\W\d_])/\s?(?P<one>[^\W\d_]+)")  # "59 MB/layer"

@@ -65,7 +65,8 @@ class Variables:
             value = found[1].expression
             row = "|" in statement.plain
             anew = claim is None or claim.defines or isinstance(value, Operation) or _is_other(value, claim, row=row)
-            anew = anew or statement.text.count("=") >= LEAST_SETTINGS
+            option = f"--{first.name}" in statement.text  # of a command: "train.py --max_iters=50000"
+            anew = anew or option or statement.text.count("=") >= LEAST_SETTINGS
             config = _SETTING.fullmatch(statement.plain) is not None  # "n_layer = 24" restates the config
             if not ((origin is not None or (self.readings.wrong(found[:2]) and not config)) and anew):
                 if origin is None and config and first.name in self.set_again:

@@ -15,7 +15,7 @@ from tallystick.answers.check.earlier.repeated import count_in
 from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import Number, Value, exactly
-from tallystick.derivations.slips import LEAST_TYPED
+from tallystick.derivations.slips import LEAST_TYPED, misrounds
 from tallystick.derivations.statements import Derivation
 
 SPANS = frozenset({"one", "all"})  # tags for the number of layers
@@ -64,7 +64,7 @@ class Branches:
                 yield parent, Sum(places, whole, whole.meets(claim.written), (count,) * len(places))
                 continue
             exact = all(map(_is_exact, map(self.so_far.at, (parent, *places))))
-            wrong = self._is_mistyped(parent, sums) if exact else marked and self._is_less(parent, places, sums)
+            wrong = self._is_mistyped(parent, sums) if exact else marked and self._is_off(parent, places, sums)
             firm = marked or exact or (digits_of(claim) >= LEAST_TYPED and self._begins_below(parent, places))
             if (firm and fits) or wrong:
                 yield parent, Sum(places, sums, fits)
@@ -115,11 +115,16 @@ class Branches:
         """Return whether a number has a formula, or is the model's."""
         return claim.expression is not None or (self.quantities is not None and bool(self.quantities.of(claim.stated)))
 
-    def _is_less(self, parent: int, places: Sequence[int], sums: Value) -> bool:
-        """Return whether a number without a formula is less than its branches, which have one."""
+    def _is_off(self, parent: int, places: Sequence[int], sums: Value) -> bool:
+        """Return whether a number without a formula is less than its branches, or mistyped.
+
+        The branches of a number that is less have a formula.
+        """
         computed = [self.so_far.at(place).expression is not None for place in (parent, *places)]
         below = self._begins_below(parent, places)
         claim = self.so_far.at(parent)
+        if isinstance(claim.side, Number) and misrounds(claim.side, sums.exact) and below and not computed[0]:
+            return not self._is_known(claim)
         unit = claim.side.unit if claim.rounded and isinstance(claim.side, Number) else 0  # "~7.08M" may be cut
         less = below and max(claim.written.high, claim.stated + unit) < sums.low
         counts = not is_bytes(self.derivation.statements[parent])

@@ -18,7 +18,16 @@ from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, 
 from tallystick.answers.check.earlier.mistyped_sums import MistypedSums
 from tallystick.answers.check.earlier.model_totals import ModelTotals
 from tallystick.answers.check.earlier.repeated import Repeated
-from tallystick.answers.check.labels import EMBEDDINGS, KINDS, OF_MLP, PROJECTIONS, names_layer, names_part, tags_of
+from tallystick.answers.check.labels import (
+    EMBEDDINGS,
+    KINDS,
+    OF_MLP,
+    OUTSIDE,
+    PROJECTIONS,
+    names_layer,
+    names_part,
+    tags_of,
+)
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.statements import (
     SUBTOTAL,
@@ -30,6 +39,7 @@ from tallystick.derivations.statements import (
 
 MOST_BEGUN = 12  # characters of a label that must begin a line
 MOST_LABEL = 6  # words of a label; more are a sentence
+MOST_OFF = Fraction(1, 10)  # of a sum with words that may leave out something
 MOST_SPREAD = Fraction(1, 50)  # of a rounded total that takes one layer several times
 _NAMED_SUM = re.compile(r"[=≈][^=≈\d]*[^\W\d][^=≈\d+]*\+[^=≈\d]*[=≈]")
 _LARGE = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:[,._' ]\d{3})+(?!\d)|\d{5,}")
@@ -58,6 +68,8 @@ class Implied:
             claim: its value.
             judged: whether it calls itself a total, and so must add all lines.
         """
+        if statement.label.startswith("+") and (found := self._with_words(statement, claim)) is not None:
+            return found
         found = self._sum(statement, claim, judged=judged)
         if found is None or found.fits:
             again = (
@@ -77,6 +89,24 @@ class Implied:
         if len(addends) < 2 or passed or self._restates(statement, claim, addends) or self._adds_rest(statement, claim):
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))
+
+    def _with_words(self, statement: Statement, claim: Claim) -> Sum | None:
+        """Return the lines that a number adds to the one before it, as its words say, or None.
+
+        "3 × 1.2M + embeddings ≈ 3.7M" adds all embeddings above. It is wrong if it is far off.
+        """
+        lines, before = self.derivation.statements, self.so_far.place - 1
+        about = tags_of(statement.label) - KINDS
+        own = self.so_far.claims[before] if before >= 0 and lines[before].line == statement.line else None
+        if own is None or not about <= OUTSIDE:
+            return None
+        meant = EMBEDDINGS if about <= EMBEDDINGS else about
+        named = [place for place in self.so_far.free() if tags_of(lines[place].label) - KINDS <= meant]
+        named = [place for place in named if place != before and tags_of(lines[place].label) - KINDS]
+        sums = self.so_far.sum([before, *named])
+        fits = sums.meets(claim.written)
+        far = abs(sums.exact - claim.stated) > MOST_OFF * claim.stated and not self.model.states(claim)
+        return Sum((*sorted(named), before), sums, fits) if about and named and (fits or far) else None
 
     def _adds_rest(self, statement: Statement, claim: Claim) -> bool:
         """Return whether a number adds all lines so far but those of one layer, or the totals.

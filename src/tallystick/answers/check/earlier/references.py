@@ -69,26 +69,28 @@ class References:
             return None
         equal = self.by_value.get(number.value, [])[-MOST_NEAR:]
         lines = [self.so_far.at(place) for place in equal] or self._rounded_to(number)
-        known = [line for line in lines if (line.expression is not None or not line.is_rounded) and line.right]
+        known = [line for line in lines if _is_exact(line) and line.right]
         if lines and lines[-1] not in known:
             return None  # it goes on from the last line, which only rounds
-        exact = [
-            one for line in known if not line.carried for one in (line.true, line.stated, self._unrounded_sum(line))
-        ]
+        exact = [one for line in known if not line.carried for one in (line.true, line.stated, *self._sums(line))]
         if not exact:
             return None
         return Value(number.value, min(*exact, number.value), max(*exact, number.value))
 
-    def _unrounded_sum(self, claim: Claim) -> Fraction:
-        """Return a sum of the numbers that its addends round, or its number as written.
+    def _sums(self, claim: Claim) -> Sequence[Fraction]:
+        """Return the sum of the numbers that the addends of a sum round, or its bounds.
 
-        "67M + 135M ≈ 202M" is 202,375,168 if lines above have 67,108,864 and 135,266,304.
+        "67M + 135M ≈ 202M" is 202,375,168 if lines above have 67,108,864 and 135,266,304. If these
+        add rounded numbers themselves, or no line has them, it is any number that 202M rounds.
         """
-        sum_ = claim.expression
-        if sum_ is None or not is_sum(sum_) or not all(isinstance(part, Number) for part in sum_.parts):
-            return claim.stated
-        lines = [self._rounded_to(part) for part in sum_.parts if isinstance(part, Number)]
-        return sum((found[-1].true for found in lines), Fraction(0)) if all(lines) else claim.stated
+        added = _addends(claim)
+        lines = [self._rounded_to(number) for number in added]
+        rounds = (one for found in lines for one in _addends(found[-1]) if one.rounded) if all(lines) else ()
+        if added and all(found and _is_exact(found[-1]) for found in lines) and not any(rounds):
+            return (sum((found[-1].true for found in lines), Fraction(0)),)
+        half = Fraction(sum(number.unit for number in added if number.rounded), 2)
+        bounds = max(claim.true - half, claim.written.low), min(claim.true + half, claim.written.high)
+        return bounds if half and bounds[0] <= bounds[1] else (claim.stated,)
 
     def _rounded_to(self, number: Number) -> list[Claim]:
         """Return the last statements with the only number that rounds to this one, or []."""
@@ -201,6 +203,18 @@ class References:
         # Two equal rows under one heading are distinct, such as the norms of a layer.
         apart = (place for place in found if lines[place].heading != statement.heading)
         return next(apart, None)
+
+
+def _is_exact(claim: Claim) -> bool:
+    """Return whether a claim gives more than a rounded number: its formula, or all digits."""
+    return claim.expression is not None or not claim.is_rounded
+
+
+def _addends(claim: Claim) -> Sequence[Number]:
+    """Return the addends of a sum of numbers: none of any other claim."""
+    parts = claim.expression.parts if claim.expression is not None and is_sum(claim.expression) else ()
+    numbers = [part for part in parts if isinstance(part, Number)]
+    return numbers if len(numbers) == len(parts) else ()
 
 
 def _sizes(product: Expression | None) -> tuple[Sequence[Fraction], bool]:

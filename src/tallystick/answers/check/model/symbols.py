@@ -30,4 +30,10 @@ def sizes(ledger: Ledger) -> dict[str, int]:
         for value in [found[name] for name in names if name in found][:1]:
             found |= {name: value for name in names if "_" in name and name not in found.keys() | _VAGUE | met}
         met |= set(names)
-    return found
+    return {_camel(name): value for name, value in found.items()} | found
+
+
+def _camel(name: str) -> str:
+    """Return a name as other languages than Python spell it: vocabSize."""
+    first, *rest = name.split("_")
+    return "".join([first, *(one.title() for one in rest)])
