@@ -63,11 +63,11 @@ _OF_NUMBER = re.compile(
 )
 # "Transformer x2      2 * (4 * 512^2) = 2.1M" has a count in its label.
 _COLUMN = re.compile(r"([^\W\d][^=≈:|*]*[^\d\s]\s+[x*]\s?\d{1,3})\s{2,}([\d(][^=≈]*[=≈].*)")
-# Between the parts of "gate: 4096 × 14336 = 58,720,256  up: 58,720,256", and of
-# "Per block: 7.1M, 12 blocks: 85M"
-_PARTS = re.compile(
-    r"(?<=[\dKMB])(?:\s{2,}(?=[^\W\d]\w*:\s*[≈~]?\s?\d)|[,;]\s+(?=(?:\d{1,3}\s)?[^\W\d][^,;:=≈()]{0,40}:\s*[≈~]?\s?\d))"
-)
+# Between the parts of "gate: 4096 × 14336 = 58,720,256  up: 58,720,256"
+_PARTS = re.compile(r"(?<=[\dKMB])\s{2,}(?=[^\W\d]\w*:\s*[≈~]?\s?\d)")
+# Between those of "Per block: 7.1M, 12 blocks: 85M", and one of them
+_ITEMS = re.compile(r"(?<=[\dKMB])[,;]\s+(?=(?:\d{1,3}\s)?[^\W\d][^,;:=≈()]{0,40}:\s*[≈~]?\s?\d)")
+_LISTED = re.compile(r"[^:=≈|]{1,60}:\s*[≈~]?\s?\d[^:=≈]*")
 _BARS = re.compile(r"\s\|{1,2}\s")
 _LABELLED = re.compile(r"\s*[^\W\d][^|:=≈]{0,60}:\s*[≈~]?\s?\d")
 _STATED = re.compile(r"[:=≈]\s*[≈~]?\s?\d")
@@ -357,6 +357,8 @@ def _beside(text: str) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the parts of a line with several in columns, or the line alone."""
-    parts = _PARTS.split(text)
-    return parts if all(map(_STATED.search, parts)) else [text]
+    """Return the parts of a line with several in columns or in a list, or the line alone."""
+    columns, items = _PARTS.split(text), _ITEMS.split(text)
+    if all(map(_STATED.search, columns)) and len(columns) > 1:
+        return columns
+    return items if all(map(_LISTED.fullmatch, items)) else [text]

@@ -85,6 +85,25 @@ def test_a_tied_table_may_be_left_out_of_a_list(total, should_be):
     assert slips(f"Sizes: 2 × 3 = 6\n\n{text}") == ([] if should_be is None else [should_be])
 
 
+@pytest.mark.parametrize(("total", "wrong"), [("302,319,872", []), ("300,124,416", [302_319_872]), ("250,856,704", [])])
+def test_an_exact_total_of_a_list_with_a_tied_table_leaves_out_nothing_else(total, wrong):
+    """It has the table twice, or once."""
+    text = (
+        "Word table            51,463,168\nPositions              2,097,152\nBlocks (×24):\n  Attention          100,663,296\n"
+        f"  MLP                 96,534,784\n  Norms                   98,304\nOutput head (tied)    51,463,168\nTOTAL                {total}\n"
+    )
+    assert slips(text) == wrong
+
+
+@pytest.mark.parametrize(("block", "wrong"), [("7.09M", []), ("7.08M", []), ("8.09M", [7_087_872])])
+def test_a_rounded_block_is_the_sum_of_the_rounded_lines_or_of_what_these_round(block, wrong):
+    text = (
+        "1. Layers:\n   - Attention: 3 × (768 × 768 + 768) + 768 × 768 + 768 ≈ 2.36M\n   - MLP: 768 × 3072 + 3072 + 3072 × 768 + 768 ≈ 4.72M\n"
+        f"   - Norms: 3,072\n   - Per block: {block}, 48 blocks: 340.22M\n2. Pooler: 0.59M\n"
+    )
+    assert slips(text) == wrong
+
+
 def test_a_total_far_below_its_list_is_of_something_else():
     rows = "| Words | 50257 × 768 = 38.6M |\n| Layers (tied) | 12 × 7.1M = 85.2M |\n| Norms (38 total) | 0.4 | ~0.01M × 38 |\n"
     assert slips(f"Sizes: 2 × 3 = 6\n\n{rows}") == []

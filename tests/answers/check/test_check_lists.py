@@ -158,6 +158,12 @@ def test_a_drawn_table_has_rows_and_a_total(total, wrong):
     assert answer.total_line == 9
 
 
+@pytest.mark.parametrize(("total", "wrong"), [("~1.3B", []), ("~1.2B", [1_285_800_000])])
+def test_a_title_with_the_total_is_no_item_of_its_list(total, wrong):
+    text = f"# Count: {total} total parameters\n# Embedding: 50257 × 2048 = 102.9M\n# Layers: 24 × 45.1M = 1.08B\n# Head: 50257 × 2048 = 102.9M\n# Total: {total} parameters\n"
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
 @pytest.mark.parametrize(("total", "wrong"), [("~353K", []), ("~223K", [352_640]), ("~1.2M", [])])
 def test_a_total_is_no_less_than_its_list_whatever_a_small_item_is(total, wrong):
     text = (

@@ -18,6 +18,7 @@ from repository import ROOT
 from tallystick.cli.main import main
 from tallystick.report.check import show_check
 from tallystick.report.derivation.marked_text import marked_text
+from tallystick.report.derivation.marks import marked
 from tallystick.report.derivation.number_spans import excerpt, spotted
 from tallystick.report.html.page import check_page
 
@@ -67,6 +68,19 @@ def test_a_wrong_line_says_what_it_should_be_and_a_later_one_where_its_error_is_
 
 def test_a_number_is_quoted_as_the_text_has_it():
     assert "38.4M should be 38,597,376" in in_terminal(tallystick.check("50257 × 768 = 38.4M"))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Total: 124,439,808 × 4 bytes = 487 MB", "487 MB should be 497.76 MB, off by -10.76 MB"),
+        ("Cache: 2 × 28 × 8 × 128 × 32768 × 2 bytes = 917 MiB", "917 MiB should be 3,584 MiB, off by -2,667 MiB"),
+        ("Weights: 7B × 2 bytes = 24 GB", "24 GB should be 14 GB, off by +10 GB"),
+    ],
+)
+def test_bytes_are_corrected_in_the_unit_of_the_text(line, said):
+    answer = tallystick.check(f"Sizes: 2 × 3 = 6\n{line}\n")
+    assert [sentence for one in marked(answer) for sentence in one.sentences] == [said]
 
 
 def test_a_mistyped_factor_is_no_wrong_result():
@@ -296,6 +310,9 @@ def test_a_megabyte_is_a_page_of_a_few():
         ("gpt2 has 2", 2, "2"),
         ("= 38,596,416", 38_596_417, None),
         ("nothing", 7, None),
+        ("about 28.6 MiB here", 29_989_273.6, "28.6 MiB"),
+        ("= 487 MB", 487_000_000, "487 MB"),
+        ("= 487 MBit", 487_000_000, None),
     ],
 )
 def test_where_a_number_stands(text, number, written):

@@ -286,6 +286,14 @@ TOTALS = {
         "FFN:\n- Layer 1: 768 × 3072 = 2.36M\n- Layer 2: 3072 × 768 = 2.36M\n- Total per block: ~4.7M\n- Across 12 blocks: ~57M\n",
         None, None, None,
     ),
+    "a total of an example": (
+        "def init(self, vocab_size=1000, d_model=64):\ntotal = sum(p.numel() for p in model.parameters())\n"
+        "print(f'Total parameters: {total}')  # 64,000\n", "gpt2", None, None,
+    ),
+    "a sum that is some percent of the model": (
+        "Beide Tabellen: 128.256 × 4.096 = 525.336.576, zusammen 1.050.673.152, gut 13 Prozent der rund 8 Milliarden Parameter.\n",
+        "llama-3-8b", None, None,
+    ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 

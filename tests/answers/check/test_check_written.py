@@ -97,6 +97,9 @@ WRITTEN = {
         "- Token embeddings: 65 × 384 = 24,960\n- Positions: 256 × 384 = 98,304\n- Total: 3 blocks × 1.2M + embeddings ≈ {}",
         "3.72M", "10.8M", 3_723_264,
     ),
+    "words for the norms": ("Layer: QKV 3 × 768² + FFN 2 × 768 × 3072 + LN ≈ {}", "6.5M", "7.1M", 6_488_064),
+    "a name of code for another": ("d = 768\nnorm = 2 * d  # 1,536\nfinal = norm  # {}\nboth = norm + final  # 3,072", "1,536", "1,586", 1_536),
+    "a comment of code above one that is right": ("d = 768\nnorm = 2 * d  # {}\nboth = norm + d  # 2,304", "1,536", "1,586", 1_536),
     "a variable of code for another": ("norm = 2 * 2048  # 4,096\nnorms = norm  # 4,096\nlayers = 24 * norms  # {}", "98,304", "98,804", 98_304),
     "cut addends": ("All: 1.9 B + 80 M = {}", "2,046,644,800", "2,146,644,800", 1_980_000_000),
 }  # fmt: skip

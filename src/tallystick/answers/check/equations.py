@@ -365,7 +365,8 @@ class Judge(Verdicts):
             claim.term = labelled(term, (statement.label,), statement.line)
         claim.true = one.true * times
         claim.right = self.readings.agree(Side(product), Side(claim.side, claim.rounded), asides=False)
-        claim.right = claim.right or (one.is_vague and one.written.times(exactly(times)).meets(claim.written))
+        ways = (one.written.times(exactly(times)), exactly(claim.true))  # as written, or what that rounds
+        claim.right = claim.right or (one.is_vague and any(way.meets(claim.written) for way in ways))
         claim.right = claim.right and self._goes_on(one, times, claim)
         claim.match = self.matches.of(claim, statement)
         self._equation(statement, claim, product, claim.side, claim.right, last=True)

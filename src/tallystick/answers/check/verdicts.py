@@ -18,7 +18,7 @@ from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
-from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, evaluate
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value, evaluate
 from tallystick.derivations.statements import Derivation, Statement
 
 
@@ -117,8 +117,10 @@ class Verdicts:
             side = side.parts[0]
         stated = self.readings.value(side, asides).exact
         computed = next((one.expression for one in sides if computes(one.expression, asides=asides)), None)
-        true = evaluate(computed or side, self.variables.true, asides=asides, replaced=self.references.corrected).exact
-        carried = self.readings.value(computed or side, asides).exact - true
+        given = sides[0].expression if isinstance(sides[0].expression, Name) and not right else side
+        meant = computed or given
+        true = evaluate(meant, self.variables.true, asides=asides, replaced=self.references.corrected).exact
+        carried = self.readings.value(meant, asides).exact - true
         if not right and self.quantities and self.quantities.of(stated) and not self.quantities.of(true):
             true = stated  # the model has the result: a number on the other side is mistyped
         return Claim(stated, true, computed, side, asides, rounded=chosen.loose, right=right, carried=carried)

@@ -75,18 +75,22 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     (
         "(",
         re.compile(
-            r"(?P<count>\d{1,3})\s?[*×x]\s(?P<words>[^\W\d][^()=≈:]{0,60}?)\s?:\s*(?P<all>[≈~]?\d[\d.,]{0,15}\s?[KMB]?)(?P<unit>\sparam\w+)?\s?"
+            r"(?P<count>\d{1,3})\s?[*×x]\s(?P<words>[^\W\d][^()=≈:]{0,60}?)\s?:\s*(?P<all>[≈~]?\d[\d.,]{0,15}\s?[KMB]?)(?P<unit>\sparam\w+)?\s?(?:\([≈~]?\d[\d.,]{0,9}\s?[KMB]\)\s)?"
             r"\((?P<each>[≈~]?\d[\d.,]{0,15}\s?[KMB]?)\s(?:params\s)?(?:each|per\s(?:layer|block))\)"
         ),
         r"\g<words>: \g<count> * \g<each> = \g<all>\g<unit>",
     ),
-    # "Embedding (V * d = 50257 * 768): 38,597,376"
-    (
-        "):",
-        re.compile(
-            r"\((?:[^()=≈:]|\([^()=≈:]*\)){1,60}=\s*(?P<numbers>\d(?:[^()=≈:]|\([^()=≈:]*\)){1,120})\)\s*:(?=\s*[≈~]?\s?\d)"
-        ),
-        lambda formula: f"({formula['numbers']}):" if "*" in formula["numbers"] else formula[0],
+    # "Embedding (V * d = 50257 * 768): 38,597,376", "Embedding [V * d = 50257 * 768]: 38,597,376"
+    *(
+        (
+            f"{close}:",
+            re.compile(
+                rf"{re.escape(begin)}(?:[^()\[\]=≈:]|\([^()=≈:]*\)){{1,60}}=\s*(?P<numbers>\d(?:[^()\[\]=≈:]|\([^()=≈:]*\)){{1,120}})"
+                rf"{re.escape(close)}\s*:(?=\s*[≈~]?\s?\d)"
+            ),
+            lambda formula: f"({formula['numbers']}):" if "*" in formula["numbers"] else formula[0],
+        )
+        for begin, close in ("()", "[]")
     ),
     # "W_Q: [1280, 1280] + b_Q: [1280] = 1,639,680"
     (

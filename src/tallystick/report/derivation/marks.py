@@ -19,6 +19,9 @@ from tallystick.report.derivation.number_spans import excerpt, spotted
 
 LONG = 300  # length at which a statement's text was cut
 SHARE_DIGITS = 4  # of the right percentage
+MOST_DIGITS = 5  # of a right number of bytes in the text's unit
+_PREFIXES = "KMGT"
+_BYTES = re.compile(rf"(?P<prefix>[{_PREFIXES}])(?P<binary>i?)B$")
 _BULLET = re.compile(r"^(?:[-*•|]\s+|#+\s+)+")
 _DASH = re.compile(r"\A(?!.*(?:→|⇒|⟹|➜|\\to\b|\\[rR]ightarrow|\\implies)).*—", re.DOTALL)
 _EMPTY = re.compile(r"(?: \|){2,}")  # empty cells of a table
@@ -136,20 +139,36 @@ def _origin(equation: Equation, wrong: list[Equation]) -> str:
 
 
 def right_number(equation: Equation) -> str:
-    """Return the right number of a wrong equation; a percentage of few digits."""
+    """Return the right number of a wrong equation: a percentage, or bytes in the text's unit."""
     number = equation.left if equation.should_be is None else equation.should_be
-    return format(number, f".{SHARE_DIGITS}g") if equation.percent else written(number)
+    if equation.percent:
+        return format(number, f".{SHARE_DIGITS}g")
+    unit = _BYTES.search(_as_written(equation))
+    return f"{_in_unit(number, unit, _decimals(number, unit)):,.15g} {unit[0]}" if unit else written(number)
 
 
 def correction(equation: Equation) -> str:
     """Return the correction of a wrong equation: "38,596,416 should be 38,597,376, off by -960"."""
-    said = _as_written(equation)
+    said, right = _as_written(equation), right_number(equation)
     if equation.percent:
-        return f"{said}% should be {right_number(equation)}%"
+        return f"{said}% should be {right}%"
     if equation.should_be is None or equation.should_be == equation.right:
         return f"the left side is {written(equation.left)}, not {said}"
     off = equation.right - equation.should_be
-    return f"{said} should be {right_number(equation)}, off by {written(off, sign='+')}"
+    if unit := _BYTES.search(said):
+        more = _in_unit(off, unit, _decimals(equation.should_be, unit))
+        return f"{said} should be {right}, off by {more:+,.15g} {unit[0]}"
+    return f"{said} should be {right}, off by {written(off, sign='+')}"
+
+
+def _decimals(number: float, unit: re.Match[str]) -> int:
+    """Return how many decimals a number of bytes has in a unit: 2 for 497.76 MB."""
+    return max(0, MOST_DIGITS - len(f"{_in_unit(number, unit, 0):.0f}"))
+
+
+def _in_unit(number: float, unit: re.Match[str], decimals: int) -> float:
+    scale: int = (1024 if unit["binary"] else 1000) ** (_PREFIXES.index(unit["prefix"]) + 1)
+    return round(number / scale, decimals)
 
 
 def _as_written(equation: Equation) -> str:

@@ -24,12 +24,13 @@ _BETWEEN = r"\{[,. ]?\}|\\[,;:! ]|\\thinspace ?|~|[.,_'’]|[ \u00a0\u2009\u202f
 _DIGITS = re.compile(rf"(?<![\w.])\d+(?:(?:{_BETWEEN})\d+)*")
 _SCALE = re.compile(
     r"\s?\$?(?:\\[,;: ]|\s)*(?:\\(?:text|mathrm|,)\s*\{?\s*)?"
-    rf"(?:[KMBTkmb](?![^\W\d_])|(?i:{WORDS})|{MYRIADS})"
+    rf"(?:[KMBTkmb](?![^\W\d_])|[KMGT]i?B(?![^\W_])|(?i:{WORDS})|{MYRIADS})"
 )
 _RELATION = re.compile(r"(?:[=≈≃~|:]|\\approx|\\sim|\\simeq)[\s&$*_`\\(]*$")
 NEAR = 20  # characters before a number in which its relation sign is sought
 AROUND = 80  # characters before a number in an excerpt; half of them after it
 MOST_EXCERPTS = 8
+MOST_PREFIXES = 4  # kibi, mebi, gibi, tebi
 
 
 def spotted(text: str, wanted: Sequence[float]) -> list[Span | None]:
@@ -39,12 +40,12 @@ def spotted(text: str, wanted: Sequence[float]) -> list[Span | None]:
         text: the text to search.
         wanted: the numbers; each occurrence in the text is used for one of them only.
     """
-    sought = {_significant(f"{number:.15g}" if isinstance(number, float) else str(number)) for number in wanted}
+    sought = {_significant(digits) for number in wanted for digits in _written(number)}
     found = list(_numbers(text, sought))
     spans: list[Span | None] = []
     used: set[int] = set()
     for number in wanted:
-        fits = [span for span, value in found if value == number and span[0] not in used]
+        fits = [span for span, value in found if float(value) == number and span[0] not in used]
         behind = [span for span in fits if _RELATION.search(text[max(0, span[0] - NEAR) : span[0]])]
         span = behind[0] if behind else fits[-1] if fits else None
         spans.append(span)
@@ -97,6 +98,12 @@ def _value(written: str, *, dots: bool) -> Fraction | None:
     except BadInput:
         return None
     return read[0].number.value if len(read) == 1 and read[0].number is not None else None
+
+
+def _written(number: float) -> Iterator[str]:
+    """Yield the digits of a number, also as KiB, MiB, GiB and TiB."""
+    yield f"{number:.15g}" if isinstance(number, float) else str(number)
+    yield from (f"{number / 1024**power:.15g}" for power in range(1, MOST_PREFIXES + 1))
 
 
 def _significant(digits: str) -> str:

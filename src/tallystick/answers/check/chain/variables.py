@@ -22,6 +22,7 @@ LEAST_SETTINGS = 4  # of a line that sets its variables again, as in a log
 UNLIKE = 10  # a size that differs by more than 1/10 is another size, not the same one misquoted
 
 _SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
+_COMMENT = re.compile(r"\w\s*(?:#|//)\s*[=≈~]?\s?\d")
 _COUNTED = re.compile(r"\s*\d{1,3}(?:\s+[^\W\d_]{3}|\s*[^\W\d_a-zA-Z]{2})")
 
 
@@ -44,7 +45,9 @@ class Variables:
             before = self.stated[name], self.true[name]
             self.former.setdefault(name, {})[before] = None
         self.stated[name] = claim.written if claim.is_vague else exactly(claim.stated)  # per_layer = 25.96M
-        self.true[name] = exactly(claim.true)
+        self.true[name] = right = exactly(claim.true)
+        if not claim.right:  # of code, only the comment is wrong
+            self.former.setdefault(name, {})[right, right] = None
         self.origin[name] = place
 
     def sides(self, statement: Statement, found: Sides, claims: Sequence[Claim | None]) -> Sides:
@@ -61,6 +64,8 @@ class Variables:
             found = found[1:]
         while len(found) > 1 and isinstance(first := found[0].expression, Name):
             origin = self.origin.get(first.name)
+            if statement.name not in ("", first.name) and _COMMENT.search(statement.text):
+                break  # "norms = two_norms  # 4,096" has its number in a comment
             claim = None if origin is None else claims[origin]
             value = found[1].expression
             row = "|" in statement.plain

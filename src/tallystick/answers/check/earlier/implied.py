@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from tallystick.answers.check.chain.binary import meets_binary
-from tallystick.answers.check.chain.mistyped import is_mistyped
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole
@@ -94,19 +94,22 @@ class Implied:
         """Return the lines that a number adds to the one before it, as its words say, or None.
 
         "3 × 1.2M + embeddings ≈ 3.7M" adds all embeddings above. It is wrong if it is far off.
+        Norms may have no line: "2 × 768 × 3072 + LN ≈ 7.1M".
         """
         lines, before = self.derivation.statements, self.so_far.place - 1
         about = tags_of(statement.label) - KINDS
         own = self.so_far.claims[before] if before >= 0 and lines[before].line == statement.line else None
-        if own is None or not about <= OUTSIDE:
+        if own is None or not about <= OUTSIDE | {"norm"}:
             return None
         meant = EMBEDDINGS if about <= EMBEDDINGS else about
         named = [place for place in self.so_far.free() if tags_of(lines[place].label) - KINDS <= meant]
         named = [place for place in named if place != before and tags_of(lines[place].label) - KINDS]
+        little = about <= {"norm", "final"}  # it adds next to nothing, whether a line has it or not
         sums = self.so_far.sum([before, *named])
         fits = sums.meets(claim.written)
-        far = abs(sums.exact - claim.stated) > MOST_OFF * claim.stated and not self.model.states(claim)
-        return Sum((*sorted(named), before), sums, fits) if about and named and (fits or far) else None
+        most = LEAST_OFF if little else MOST_OFF
+        far = abs(sums.exact - claim.stated) > most * claim.stated and not self.model.states(claim)
+        return Sum((*sorted(named), before), sums, fits) if about and (named or little) and (fits or far) else None
 
     def _adds_rest(self, statement: Statement, claim: Claim) -> bool:
         """Return whether a number adds all lines so far but those of one layer, or the totals.
@@ -161,7 +164,7 @@ class Implied:
                 several = self.repeated.of(claim) if precise else None
                 if (several := several or self.model.others(statement, claim)) is not None:
                     return several
-                wrong = wrong and not (precise and any(self.repeated.times(place) > 1 for place in found.places))
+                wrong = wrong and not (precise and self.repeated.may_take(found.places, claim))
         sums_up = sums_up or (found.fits and names_layer(statement.label))
         stands = exact or (sums_up and found.fits) or (wrong and not found.fits)
         return (

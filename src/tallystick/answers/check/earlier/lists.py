@@ -120,7 +120,7 @@ class Lists:
         if len(places) < 2 or not self.columns.is_closed(statement, places):
             return None
         tied = any(TIED.search(line.plain) for line in (*lines, statement))
-        if tied or self.are_apart(places, counts=not is_bytes(statement)):
+        if self.are_apart(places, counts=not is_bytes(statement)):
             return None
         sums = self.so_far.sum(places)
         ways = (sums.exact, sum((self.so_far.at(place).true for place in places), Fraction(0)))
@@ -132,6 +132,8 @@ class Lists:
             wrong = wrong or claim.stated + number.unit <= min(ways)
         if computed:
             wrong = wrong or MOST_MORE * max(ways) < claim.stated < TWICE * max(ways)
+        if tied:  # it may be without the tied head, which is more than a little
+            wrong = self._is_just_less(places, sums, claim)
         wrong = wrong and not self.allowances.leaves_out(places, claim)
         return Sum(tuple(places), sums, fits=False) if wrong else None
 
@@ -167,7 +169,7 @@ class Lists:
             rows = [place for place in self.so_far.free()[::-1] if self.allowances.are_listed([place])]
             rows = [place for place in rows if "|" in self.derivation.statements[place].plain]
         elif claim.is_rounded:
-            rows = self.columns.items(statement)
+            rows = [place for place in self.columns.items(statement) if self.so_far.at(place).stated != claim.stated]
         else:
             return None  # "Total: 12 × 7,087,872 = 85,054,464" is meant so
         left = [place for place in rows if place < added[0]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tallystick.answers.check.chain.mistyped import is_mistyped
 from tallystick.answers.check.claims import Claim, is_whole
@@ -13,6 +13,7 @@ from tallystick.answers.check.labels import LAYERS, tags_of
 from tallystick.derivations.arithmetic import Number, exactly
 from tallystick.derivations.statements import Derivation
 
+MOST = 2  # of a total, for the lines that it takes several times
 # "6 × Transformer Block", "Block ×6", "32 transformer layers", "Encoder (12 camadas, …)"
 _COUNT = re.compile(
     rf"(?<![\w.,])(\d{{1,3}})\s?(?:[*×x]\s+(?=[^\W\d])|(?:[^\W\d]+\s){{0,2}}{LAYERS}|total\))|(?<!\d)(?<!\d\s)[*×x]\s?(\d{{1,3}})(?![\w.,]*\d)",
@@ -38,6 +39,14 @@ class Repeated:
         times = self._times_around(place)
         return 1 if times > 1 and takes_layers(self.derivation.statements[place], times) else times
 
+    def may_take(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total may take some lines several times: it is not far below that."""
+        several = [(place, times) for place in places if (times := self.times(place)) > 1]
+        return (
+            bool(several)
+            and sum(self.so_far.at(place).stated * times for place, times in several) <= MOST * claim.stated
+        )
+
     def _times_around(self, place: int) -> int:
         """Return the count of layers that a statement stands under, or 1."""
         statement = self.derivation.statements[place]
@@ -59,7 +68,7 @@ class Repeated:
     def last(self, claim: Claim) -> Iterator[Sum]:
         """Yield the last lines, one more each time, and their sum with a layer several times.
 
-        No sum is more than twice the claim.
+        No sum is more than `MOST` times the claim.
         """
         self._count_layers()
         found, counts, sums, several = list[int](), list[int](), exactly(0), False
@@ -72,7 +81,7 @@ class Repeated:
             counts.append(count)
             one = self.so_far.at(place).written
             sums = sums.plus(one if count == 1 else one.times(exactly(count)))
-            if sums.low > 2 * claim.written.high:
+            if sums.low > MOST * claim.written.high:
                 return
             if several and len(found) > 1:
                 yield Sum(tuple(found[::-1]), sums, False, tuple(counts[::-1]))

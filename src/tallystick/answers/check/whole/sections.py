@@ -24,8 +24,12 @@ from tallystick.answers.check.labels import (
 from tallystick.derivations.arithmetic import Number, Operation
 from tallystick.derivations.statements import COUNT_OF, SIZE, TOTAL, Statement
 
-# "Total Engram: 5.36T (~10%)", "23.8M parameters just for embeddings"
-_SHARE = re.compile(r"\d\s?[KMBT]?\W{0,3}\([≈~]?\s?(\d{1,2}(?:\.\d+)?)\s?%\s?(?:\)|(?:of|von|del?|du)\b)")
+# "Total Engram: 5.36T (~10%)", "together 1.05B, about 13 percent of all", "23.8M parameters just
+# for embeddings"
+_SHARE = re.compile(
+    r"\d\s?[KMBT]?(?:\W{0,3}\([≈~]?\s?|,?\s(?:[^\W\d]{3,12}\s)?[≈~]?)(?P<percent>\d{1,2}(?:\.\d+)?)\s?(?:%|percent|Prozent|por ciento|pour cent)"
+    r"\s?(?:\)|(?:of|von|der|des|del?|du)\b)"
+)
 _JUST_FOR = re.compile(r"\d\s?[KMBT]?\s+(?:param\w*|weights)\s+(?:just|only|alone) (?:for|in) [^=≈]*$", re.IGNORECASE)
 MOST_PARAMETERS = 10**14  # of a model; a larger number counts operations
 LEAST_ROWS = 2  # of a table, above their sum
@@ -72,7 +76,7 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     words, remark, inside = words_of(statement).partition("(")
     own = statement.clause if statement.column else statement.plain  # the head of its column
     share = _SHARE.search(own)
-    some = ACTIVE.search(f"{words} {_RELATES.split(own)[0]}") or (share and float(share[1]) < MOST_SHARE)
+    some = ACTIVE.search(f"{words} {_RELATES.split(own)[0]}") or (share and float(share["percent"]) < MOST_SHARE)
     if (some or _is_of_sublayer(judge, about) or _JUST_FOR.search(own)) and not is_near(judge, claim):
         return False
     # "Of the weights of a block the MLP has 67% (56.7M of the total 85M)"
