@@ -17,6 +17,7 @@ from tallystick.derivations.expressions.phrases import (
     MOST_COUNTED,
     computes,
     counted_each,
+    end_of,
     goes_on,
     is_added_to,
     is_count,
@@ -82,14 +83,11 @@ class Chains(Reading):
                 begin = self._begin(line, text, segment, _named(begin, late[0]) or label)
                 continue
             if found is not None:
-                read = segment[: found[1]]
-                end = found[1] if following < len(pieces) else numbers_end(read)
-                ended = not (goes_on(segment, found[1]) or is_added_to(segment, end))
-                sure = is_sure(segment, 0, end, self.known) and ended
-                sure = sure and pieces[cut].text != "=="  # code compares; it computes nothing
+                sure = not missed and pieces[cut].text != "=="  # code compares; it computes nothing
                 # "6 × 3.2M = 20.2M + words" states its product; "124M = 85M + words" lacks a term.
                 sure = sure and not (plus and not any(isinstance(one.expression, Operation) for one in begin.sides))
-                side = Side(found[0], loose, sure and not missed, unit_of(_with_unit(segment, found[1])))
+                side = self._side(segment, *found, loose=loose, sure=sure, last=following == len(pieces))
+                read = segment[: found[1]]
                 begin = self._linked(line, text[begin.start : pieces[cut].start], begin, side, read)
             elif computes(segment):
                 self._miss(line)
@@ -112,12 +110,26 @@ class Chains(Reading):
                 words = text[segment[plus].end : segment[-1].end]
                 begin = _Beginning(words, "", [], segment[plus].start, goes_on=begin.label or " ")
                 continue
-            if following == len(pieces) or found is None or (_ends_sum(segment, *found) and not setting):
+            if following == len(pieces) or not (setting or (found is not None and not _ends_sum(segment, *found))):
                 continue
             self._end(line, text, begin, end)
-            begin = self._begin(line, text, segment[found[1] :], label)
+            begin = self._begin(line, text, segment[-1:] if found is None else segment[found[1] :], label)
         self._end(line, text, begin.called(text, end), end)
         return True
+
+    def _side(
+        self, segment: Sequence[Token], expression: Expression, end: int, *, loose: bool, sure: bool, last: bool
+    ) -> Side:
+        """Return the side that a segment begins with, up to `end`.
+
+        It is `sure` if that is certainly all of it.
+        """
+        read = segment[:end]
+        within = numbers_end(read) if last else end
+        within = end_of(expression, read) if within > 1 and isinstance(expression, Number) else within
+        sure = sure and not (goes_on(segment, end) or is_added_to(segment, within))
+        sure = sure and is_sure(segment, 0, within, self.known)
+        return Side(expression, loose, sure, unit_of(_with_unit(segment, end)))
 
     def _outer(self, line: Line, text: str, label: str) -> Sequence[Token]:
         """Return the tokens of a text without settings, and without the equation in a factor.
@@ -152,6 +164,8 @@ class Chains(Reading):
         The second value is the place of a plus sign after it with only words behind, or 0.
         """
         found = prefix(segment, self.known)
+        if found is None:  # "= 112 KiB / token. At 768 tokens …"
+            found = prefix(list(takewhile(lambda piece: piece.kind != "stop", segment)), self.known)
         if found is not None and not last and self._is_name(segment[found[1] - 1]):
             return (found[0], found[1] - 1), 0  # "… = 0 (tied) qProjSize = 32 × …", whose line breaks are lost
         if found is None and (plus := _plus_words(segment)):
@@ -268,7 +282,11 @@ def _is_setting(segment: Sequence[Token], relation: Token) -> bool:
 
     Words may precede it: "vocab_size=128256 and the width dim=4096".
     """
-    if len(segment) < 2 or segment[-1].kind != "word" or len(segment[-1].text) == 1:
+    if len(segment) < 2 or segment[-1].kind != "word":
+        return False
+    if segment[-2].kind == "stop":
+        return is_variable(segment[-1])  # "that is 2K / 12 = K/6. K=8192 gives 1365"
+    if len(segment[-1].text) == 1:
         return False
     words = (
         segment[0].kind == "number" and segment[-1].text.isascii() and all(one.kind == "word" for one in segment[1:])

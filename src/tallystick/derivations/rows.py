@@ -21,6 +21,8 @@ from tallystick.derivations.values import WORD, Values
 MOST_SIZE = 1_000_000  # of a model: more are parameters
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
 _ABOUT = re.compile(rf"^(?:{'|'.join(ABOUT)})(?:\.|\b)?\s*(?=\d)", re.IGNORECASE)  # "| about 38.6M |"
+LEAST_PROSE = 6  # words of a sentence
+_RELATES = re.compile(r"[=≈]|\d\s?~\s?\d")
 _WORDED = re.compile(r"\((\d[^()]{0,200}[*×]\s?\d[^()]{0,80})\)\s*$")
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,.]*[KMB]?(?:\^\d)?)+)(?:,\s[^()\d]*)?\)\s*$")
@@ -68,7 +70,7 @@ class Rows(Values):
         inner = cells[place + 1] if label and place + 1 < len(cells) else ""
         before = len(self.statements)
         for cell in cells:
-            if RELATION.search(cell.lstrip("≈~ ")):
+            if RELATION.search(cell.lstrip("≈~ ")) and not _is_prose(cell):
                 self._equations(line, cell, "" if cell == label else label)
         self._labelled_sum(line, label, cells, numbered)
         read = self.statements[before:]
@@ -185,7 +187,8 @@ class Rows(Values):
                 self._add(line, label, [sides[place]], clause=clause, column=len(numbers) - before)
             return
         related = not products and any(map(RELATION.search, cells))  # the number next to its bytes
-        clause = f"{label} {cells[value]}" if related else ""
+        said = [cell for cell in cells if not _is_prose(cell)]
+        clause = f"{label} {cells[value]}" if related else f"| {' | '.join(said)} |" if len(said) < len(cells) else ""
         self._add(line, label, [sides[place] for place in row], clause=clause, defines=False)  # "| Norm | d | 1,024 |"
         one, last = wholes[value], wholes[numbers[-1]]
         # A smaller number behind it is a size, such as a rank.
@@ -222,6 +225,11 @@ class Rows(Values):
         start = next((place for place, piece in enumerate(pieces) if piece.kind != "word"), 0)
         found = prefix(pieces[start:], self.known) if start and is_sure(pieces, 0, len(pieces), self.known) else None
         return found[0] if found and is_sum(found[0]) and found[1] == len(pieces) - start else None
+
+
+def _is_prose(cell: str) -> bool:
+    """Return whether a cell is a sentence with a rough number: "touches about ~2% of all of it"."""
+    return len(cell.split()) >= LEAST_PROSE and not _RELATES.search(cell)
 
 
 def _shape(cell: str) -> Side | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tallystick.derivations.arithmetic import Expression, Number, Operation, Undefined, evaluate
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, evaluate
 from tallystick.derivations.chains import LETTER, Chains, numbers_end
 from tallystick.derivations.expressions.parser import prefix
 from tallystick.derivations.expressions.phrases import computes, is_count, is_sure, is_unit
@@ -161,6 +161,9 @@ class Values(Chains):
             return _several(product, int(times[1]), number)  # "Router × 3 (1,536 × 28)   129,024"
         if product is None and behind and isinstance(how := self._whole(behind[0]), Operation):
             return Side(how)
+        symbolic = self._whole(words.strip()) if product is None and "*" in words else None
+        if isinstance(symbolic, Operation) and any(isinstance(part, Name) for part in symbolic.parts):
+            return Side(symbolic)  # "hidden_size * hidden_size: 589,824"
         how = product_of(_CELLS.split(words)[-1], number) or product_of(words, number) if product is None else None
         return product if how is None else Side(how)
 

@@ -15,6 +15,10 @@ RIGHT = [
     "Total: 80 × 65,536 ≈ 5.2M params × 4 bytes ≈ 21 MB",
     "Attention (4 matrices) = 0.65M × 4 ≈ 2.6M",
     "max_iters = 54000\n\n```\ntrain.py \\\n  --max_iters=50000 --zero=True\n```",  # set anew
+    "For M=N=K that is `2K / 12 = K/6`. K=8192 gives ~1365.3.",  # sets K
+    "Bin spacing: f/N = 1000 Hz. k=2 is 2000 Hz",
+    "warmup_steps: int = 2000\nlayers: int = 2\ntotal_steps: int = 100000\n",
+    "1280×720 frames: ~2.7MB",  # of three bytes each
     "norm = square root of (9 + 16) = square root of 25 = 5",
     "A quarter: 470,268,510 / 4 = 117,567,128",
     "q: A(1536 × 8) + B(8 × 1536) = 24,576",

@@ -410,3 +410,19 @@ def test_a_digit_wrong_in_the_rounded_number_of_a_shape(number, wrong):
 def test_a_digit_wrong_in_a_precise_number_of_layers(layers, wrong):
     text = f"Per layer total = 10.48M + 830M + 0.05M (router) = 840.5M\n12 layers      = {layers}\n"
     assert slips(text) == [(2, 10_086_000_000)] * wrong
+
+
+@pytest.mark.parametrize(("width", "wrong"), [("16.8M", []), ("86.8M", [61_865_984])])
+def test_a_formula_with_its_numbers_wrong_before_the_right_result(width, wrong):
+    text = f"d = 4096, d_ff = 11008\nper block: 2·(d² + d·d_ff) ≈ 2·({width} + 45.1M) ≈ 124M\n"
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
+@pytest.mark.parametrize(("number", "wrong"), [("4,328,521,728", []), ("4,328,821,728", [4_328_521_728])])
+def test_a_sentence_that_mentions_adapters_makes_no_table_of_them(number, wrong):
+    text = (
+        "Words: 32000 × 4096 = 131,072,000\n\nNow the distribution, which is the number that matters for training and for LoRA:\n\n"
+        f"| Part | Parameters |\n|---|---|\n| FFN (all layers) | {number} |\n| Attention (all layers) | 2,147,483,648 |\n"
+    )
+    answer = tallystick.check(text, against="llama-2-7b")
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong

@@ -101,6 +101,14 @@ WRITTEN = {
     "a name of code for another": ("d = 768\nnorm = 2 * d  # 1,536\nfinal = norm  # {}\nboth = norm + final  # 3,072", "1,536", "1,586", 1_536),
     "a comment of code above one that is right": ("d = 768\nnorm = 2 * d  # {}\nboth = norm + d  # 2,304", "1,536", "1,586", 1_536),
     "a variable of code for another": ("norm = 2 * 2048  # 4,096\nnorms = norm  # 4,096\nlayers = 24 * norms  # {}", "98,304", "98,804", 98_304),
+    "words behind a result": ("Words: 151,936 × 1,024 = {} params stay in fp16 (nothing quantizes these)", "155.6 M", "145.6 M", 155_582_464),
+    "bytes of two each": ("Gradients (BF16): 202M × 2 ≈ {}", "404 MB", "104 MB", 404_000_000),
+    "a rate before the next sentence": ("Cache: 2 × 28 × 8 × 128 × 2 B = **{} / token**. At 768 + 512 = 1280", "112 KiB", "132 KiB", 114_688),
+    "a sum of gigabytes": ("13.2 + 1.07 + 0.13 = {} GB", "14.4", "15.4", 14_400_000_000),
+    "points of thousands alone": ("- Words: 128.256 × 4.096 = ~{} parâmetros", "525M", "825M", 525_336_576),
+    "a shape of real numbers": ("| A | $\\mathbb{{R}}^{{4 \\times 64}} = {}$ Params |", "256", "296", 256),
+    "a formula in names and an arrow": ("hidden_size = 576\nhidden_size * hidden_size → {} parameters", "331,776", "431,776", 331_776),
+    "a letter that may be a unit": ("T = 1024\nd_model = 1600\nNorm: T × d_model ≈ {} × 10^6", "1.64", "2.64", 1_638_400),
     "cut addends": ("All: 1.9 B + 80 M = {}", "2,046,644,800", "2,146,644,800", 1_980_000_000),
 }  # fmt: skip
 

@@ -44,6 +44,7 @@ COLUMN = "column"  # begins the kind of what a further column counts
 LEAST_N = 1_000_000  # a smaller N is the number of layers or of tokens
 LEAST_COUNT = 100_000  # a smaller number may be a size
 MOST_KEPT = 1_000  # statements whose words stay in a cache: each is asked about several times
+MOST_HEADING = 10  # words of a heading; of a longer one, a sentence, its first half names what it is about
 MOST_BEHIND = 2  # words after "Total:" that keep its number the total
 
 
@@ -202,12 +203,16 @@ def counts_no_parameters(statement: Statement, number: Fraction) -> bool:
 
 def is_of_adapters(statement: Statement) -> bool:
     """Return whether a statement or its heading mentions adapters."""
-    label = statement.label
+    heading, label = statement.heading, statement.label
+    if not mentions_adapters(heading, label, statement.clause):
+        return False
     of_model = TOTAL.search(label) and OF_MODEL.search(label) and not mentions_adapters(label)
     number = statement.sides[-1].expression
     if of_model and isinstance(number, Number) and number.value >= LEAST_N:
         return False  # "Total of the base model: 4.08B", under a heading about LoRA
-    return mentions_adapters(statement.heading, statement.label, statement.clause)
+    if len(words := heading.split()) > MOST_HEADING:
+        heading = " ".join(words[: MOST_HEADING // 2])  # "Now the distribution, which matters for LoRA:"
+    return mentions_adapters(heading, label, statement.clause)
 
 
 @lru_cache(MOST_KEPT)

@@ -10,7 +10,7 @@ from tallystick.answers.check.chain.doubts import Doubts
 from tallystick.answers.check.chain.mistyped import mistyped_aside
 from tallystick.answers.check.chain.readings import Sides
 from tallystick.answers.check.chain.results import is_slip_of, results_in, with_results
-from tallystick.answers.check.chain.sides import LEAST_REFERENCE, paired_parts
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, has_names, paired_parts
 from tallystick.answers.check.claims import (
     LEAST_COUNT,
     Claim,
@@ -53,8 +53,9 @@ from tallystick.derivations.statements import (
 )
 
 _SIZE = re.compile(
-    r"(?<![^\W_])(?:size|vocab|dim|len|length|ctx|context|hidden)(?![^\W_])", re.IGNORECASE
-)  # vocab_size
+    r"(?<![^\W_])(?:size|vocab|dim|len|length|ctx|context|hidden|steps|iters|epochs|interval|tokens)(?![^\W_])",
+    re.IGNORECASE,
+)  # vocab_size, total_steps
 SMALL = frozenset({"norm", "bias", "router"})  # tags of parts that are no larger than a size
 LONGEST_SYMBOL = 2  # letters; a longer name with a large number is what is counted: "norms = 266,240"
 
@@ -114,7 +115,9 @@ class Judge(Verdicts):
         pairs = self.links.pairs(sides, asides)
         cut = None
         for number, (left, right, agree) in reversed(list(enumerate(pairs))):
-            if not agree and (why := self._unjudged(statement, left, right, asides)):
+            if not (agree or _is_passed_over(pairs, number)) and (
+                why := self._unjudged(statement, left, right, asides)
+            ):
                 cut = Unread(statement.line, statement.text, why)
                 self.unread.append(cut)
                 self._before(statement, sides[: number + 1], pairs[:number], asides)
@@ -412,3 +415,14 @@ class Judge(Verdicts):
         if meant is not None and not any(one.correct and one.right == claim.stated for one in self.equations):
             claim.match = meant
             self.correct(statement, claim, Fraction(meant.parameters))
+
+
+def _is_passed_over(pairs: Sequence[tuple[Side, Side, bool]], number: int) -> bool:
+    """Return whether the side before a product of numbers is the side behind it.
+
+    Example: "2·(d² + d·d_ff) ≈ 2·(86.8M + 45.1M) ≈ 124M" for 16.8M.
+    """
+    left, right, _ = pairs[number]
+    again = any(one is left and agree for one, _, agree in pairs[number + 1 : number + 2])
+    sides = (left.expression, right.expression)
+    return again and all(isinstance(side, Operation) for side in sides) and not has_names(right.expression)

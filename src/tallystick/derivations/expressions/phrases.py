@@ -107,6 +107,16 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
     return True
 
 
+def end_of(number: Number, pieces: Sequence[Token]) -> int:
+    """Return where a lone number ends: words and remarks behind it do not change it.
+
+    Those that do, as in "2 dozen", belong to it.
+    """
+    place = next(place for place, piece in enumerate(pieces, 1) if piece.number is not None)
+    scaled = any(piece.kind == "word" and _SCALES.search(piece.text) for piece in pieces[place : place + 1])
+    return len(pieces) if scaled or pieces[place - 1].number != number else place
+
+
 def _is_each(pieces: Sequence[Token], place: int) -> bool:
     """Return whether a product ends in what it is of: "22 layers × 1,183,872 per layer"."""
     per, *behind = pieces[place:]

@@ -129,6 +129,14 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     ("=", re.compile(r"(=\s?\d[\d.,]{0,12}[KMB]?)\s{2,}(?=[A-Za-z_]\w{0,20}\s?=\s?\d)"), r"\1, "),
     # "train.py --max_iters=50000"
     ("--", re.compile(r"(?<![\w-])--(?=[A-Za-z][\w-]{0,30}=)"), " "),
+    # "\\mathbb{R}^{4 × 64} = 256 parameters" has a shape
+    (
+        "R",
+        re.compile(r"(?:\\mathbb\s?\{R\}|\u211d)\s?\^\((?P<shape>\d[\d\s*×,]{0,40})\)(?=\s*[=≈]\s?\d)"),
+        r"\g<shape>",
+    ),
+    # "total_steps: int = 100000"
+    (": ", re.compile(r"^(\s*[A-Za-z_]\w{0,40}): (?:int|float)\s?(?==)"), r"\1 "),
     # "384 × 1536 + bias = 591,360"
     ("bias", _BIASED, _with_bias),
     ("偏置", _BIASED, _with_bias),

@@ -57,7 +57,7 @@ _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 # "4 neurons, each with 3 weights", but not "in each layer"
 _EACH = re.compile(r"(?<!\bin )(?<!\bof )\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
 _PER_SECOND = re.compile(r"[^\W\d]/s(?:ec)?\b")
-_RATE = re.compile(r"[→@|]|\b(?:per|each)\b[^=≈]*[=≈]")  # "59 MB per layer = 4.1 GB", a column's end
+_RATE = re.compile(r"[→@|]|\b(?:per|each)\b[^=≈:]*[=≈]")  # "59 MB per layer = 4.1 GB", a column's end
 _SLASH = re.compile(r"(?<!\b[^\W\d_])/\s?(?P<one>[^\W\d_]+)")  # "59 MB/layer"
 
 
@@ -216,7 +216,7 @@ class Doubts:
             return "is an equation to be solved"  # "0.5 × 105.9 = 0.5 × λ × 57.5"
         if any(side.unit == "seconds" for side in statement.sides):
             return "gives a time: its unit is not followed"
-        if not _LETTERS.isdisjoint(names):
+        if not (_LETTERS.isdisjoint(names) or self._is_typed(left, right)):
             return "has a letter that may be a unit or a variable"  # "16 × 13B" where B is the batch
         small = isinstance(left.expression, Number) and self.readings.value(left.expression, asides)
         fewer = names > set(names_in(right.expression)) and symbolic(left.expression) and symbolic(right.expression)
@@ -226,6 +226,11 @@ class Doubts:
         # "n × s = 64 × 4069" where s is 4096 is a slip.
         slip = any(is_one_slip(str(self.readings.stated[name].exact), str(number)) for name, number in given.items())
         return "gives its variables other values than before" if given and not slip else ""
+
+    def _is_typed(self, left: Side, right: Side) -> bool:
+        """Return whether a number is a side but for one digit."""
+        number = right.expression
+        return isinstance(number, Number) and is_typed_for(number, self.readings.value(left.expression, False).exact)
 
     def _far(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why sides far apart are not judged: no slip explains them, and more is written.

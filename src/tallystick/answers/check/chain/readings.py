@@ -63,7 +63,8 @@ LEAST_FAR = 100_000  # "4096 × 4096 … r = 16", "attention (4 matrices) = 0.65
 SHIFTS = tuple(Fraction(10**power) for power in (3, 6, 9, 12))  # "= 18.4" in billions
 LEAST_UNIT = 100  # 38.6M and 0.0004M have a letter; 0.5 and 12% have none
 LONG = 3  # a longer word behind a number may only say what it counts: "312 batches"
-_UNITS = (*(2**power for power in (40, 30, 20, 10)), *(10**power for power in (12, 9, 6, 3)))
+_DECIMAL = tuple(10**power for power in (12, 9, 6, 3))
+_UNITS = (*(2**power for power in (40, 30, 20, 10)), *_DECIMAL)
 NEAR_LETTER = 12  # a number further from its product has another letter
 NEAR_FRACTION = 10  # a larger numerator may be the result that a quotient goes on from
 NEAR_UNIT = 5  # a one-digit number is within 1/5 of the number it rounds
@@ -117,7 +118,8 @@ class Readings:
         near = (one for one in (bare, *others) if self._nearly(one))
         added = in_units if is_sum_of_decimals(bare[0].expression) else ()
         summed = (one for one in added if self._nearly(one, within=NEAR_SUM))
-        typed = (one for one in others if self._is_typed(one))
+        grouped = first[1]  # 128.256 × 4.096
+        typed = (one for one in others if self._is_typed(one, LEAST_SUM_SLIP if one is grouped else LEAST_SLIP))
         named = len(stored) == 1  # the line names its format: "(fp16)"
         kept = (one for one in stored if named or self._nearly(one, within=NEAR_BYTES))
         found = found or next(near, None) or next(summed, None) or next(typed, None) or next(kept, None)
@@ -150,17 +152,18 @@ class Readings:
         if isinstance(last, Number) and last.rounded:
             if is_share(last):  # "(3.04 - 2.91) / 3.04 × 100 = 4.3%"
                 yield [*sides[:-1], _with(sides[-1], Number(last.value / PERCENT, last.unit / PERCENT))]
-            yield from ([_with(side, in_unit(side, unit)) for side in sides] for unit in _UNITS)
+            units = _DECIMAL if is_sum_of_decimals(first.expression) else _UNITS  # no 1,024 in "13.2 + 1.1 GB"
+            yield from ([_with(side, in_unit(side, unit)) for side in sides] for unit in units)
         yield [_with(side, self._unnamed(side.expression)) for side in sides]
         yield [_with(side, below(side.expression)) for side in sides]
         if _BIAS.search(statement.label):
             yield from ([_with(first, both), *sides[1:]] for both in with_bias(first.expression))
 
-    def _is_typed(self, sides: Sides) -> bool:
-        """Return whether a chain is right but for one digit of its last number."""
+    def _is_typed(self, sides: Sides, least: int) -> bool:
+        """Return whether a chain is right but for one digit of its last number, `least` or more."""
         *before, left, right = sides
         number = right.expression
-        least = LEAST_SUM_SLIP if is_sum(left.expression) else LEAST_SLIP
+        least = LEAST_SUM_SLIP if is_sum(left.expression) else least
         if not isinstance(number, Number) or number.value < least * number.unit or self.wrong([*before, left]):
             return False
         return is_typed_for(number, self.value(left.expression, asides=False).exact)
@@ -223,7 +226,7 @@ class Readings:
         if not isinstance(number, Number) or number.value <= 0:
             return side
         lacks = self.value(before.expression, asides=False).exact / number.value  # approximately the omitted unit
-        units = _units(side)
+        units = SHIFTS if is_sum_of_decimals(before.expression) else _units(side)
         for unit in units:
             if abs(lacks - unit) * NEAR_UNIT > unit:
                 continue

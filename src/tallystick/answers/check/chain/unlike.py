@@ -54,6 +54,7 @@ _SWIGLU = 3  # the MLP's width is 8/3 of the model's, rounded up to a multiple o
 _MULTIPLE = 256
 _GROUP = 1000  # of three digits behind a comma
 _LEAST_GROUP = 100
+_LEAST_WEIGHTS = 1_000_000  # a larger number is of weights, each of some bytes
 TEN = Number(Fraction(10))
 
 
@@ -233,10 +234,12 @@ def _is_in_blocks(weights: Fraction, number: Expression) -> bool:
 
 
 def _ends_in_width(side: Expression) -> bool:
-    """Return whether a product counts bytes itself: "2 × 28 × 2048 × 256 × 4"."""
-    if not (isinstance(side, Operation) and set(side.symbols) == {"*"} and len(side.parts) > 2):
+    """Return whether a product counts bytes itself: "2 × 28 × 2048 × 256 × 4", "202M × 2"."""
+    if not (isinstance(side, Operation) and set(side.symbols) == {"*"}):
         return False
-    last = side.parts[-1]
+    first, *_, last = side.parts
+    if len(side.parts) == 2 and not (isinstance(first, Number) and first.value >= _LEAST_WEIGHTS):
+        return False
     return isinstance(last, Number) and last.value in WIDTHS
 
 
