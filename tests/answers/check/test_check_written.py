@@ -101,7 +101,9 @@ WRITTEN = {
     "a name of code for another": ("d = 768\nnorm = 2 * d  # 1,536\nfinal = norm  # {}\nboth = norm + final  # 3,072", "1,536", "1,586", 1_536),
     "a comment of code above one that is right": ("d = 768\nnorm = 2 * d  # {}\nboth = norm + d  # 2,304", "1,536", "1,586", 1_536),
     "a variable of code for another": ("norm = 2 * 2048  # 4,096\nnorms = norm  # 4,096\nlayers = 24 * norms  # {}", "98,304", "98,804", 98_304),
-    "words behind a result": ("Words: 151,936 × 1,024 = {} params stay in fp16 (nothing quantizes these)", "155.6 M", "145.6 M", 155_582_464),
+    "words behind a result": (
+        "Words: 151,936 × 1,024 = {} params stay fp16 (bnb does not quantize them)", "155.6 M", "145.6 M", 155_582_464,
+    ),
     "bytes of two each": ("Gradients (BF16): 202M × 2 ≈ {}", "404 MB", "104 MB", 404_000_000),
     "a rate before the next sentence": ("Cache: 2 × 28 × 8 × 128 × 2 B = **{} / token**. At 768 + 512 = 1280", "112 KiB", "132 KiB", 114_688),
     "a sum of gigabytes": ("13.2 + 1.07 + 0.13 = {} GB", "14.4", "15.4", 14_400_000_000),
