@@ -14,6 +14,7 @@ from tallystick.derivations.reading import LEAST_SUM
 from tallystick.derivations.shapes import LEAST_TYPED, meant_by
 from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Side
 from tallystick.derivations.text.lines import RELATION, Line
+from tallystick.derivations.text.respelled import sum_of_results
 from tallystick.derivations.text.worded import count_of_bytes
 from tallystick.derivations.values import Values, said_in
 
@@ -34,6 +35,8 @@ class Totals(Values):
 
     def _totals(self, line: Line) -> None:
         """Add the totals that a sentence states next to its equations: "in total 46.7B"."""
+        if ") + " in line.plain and (added := sum_of_results(line.plain)):
+            self._chains(line, added, line.plain.partition(":")[0])
         counted = count_of_bytes(line.plain)
         if counted is not None and TOTAL.search(counted[0]):
             self._value(line, ": ".join(counted))

@@ -57,6 +57,14 @@ def test_two_shares_prove_no_third_one_wrong():
     assert wrong(text) == []
 
 
+@pytest.mark.parametrize(("shares", "found"), [(("15.0", "70.1"), []), (("13.0", "70.1"), [(1, 13.0, 14.95)])])
+def test_two_shares_of_exact_numbers_prove_a_third_one_wrong(shares, found):
+    text = (
+        "├── Words: 83,886,080 ({}%)\n├── Blocks: 393,216,000 ({}%)\n└── Head: 83,886,080 (15.0%)\nTotal: 560,988,160\n"
+    )
+    assert wrong(text.format(*shares)) == found
+
+
 def test_a_share_of_several_rows_carries_a_wrong_one_on():
     rows = (
         "| Gate | 58,720,256 | 26.97% |\n| Up | 58,720,256 | 26.97% |\n| Down | 58,720,256 | 26.92% |\n"

@@ -111,6 +111,15 @@ WRITTEN = {
     "a shape of real numbers": ("| A | $\\mathbb{{R}}^{{4 \\times 64}} = {}$ Params |", "256", "296", 256),
     "a formula in names and an arrow": ("hidden_size = 576\nhidden_size * hidden_size → {} parameters", "331,776", "431,776", 331_776),
     "a letter that may be a unit": ("T = 1024\nd_model = 1600\nNorm: T × d_model ≈ {} × 10^6", "1.64", "2.64", 1_638_400),
+    "results in parentheses that are added": (
+        "Block: attention (`4 × 4096² ≈ 67M`) + MLP (`3 × 4096 × 11008 ≈ 135M`) ≈ {}", "202M", "502M", 202_000_000,
+    ),
+    "layers of the total above": (
+        "| q | 1024 × 2048 | 2.10 M |\n| o | 2048 × 1024 | 2.10 M |\n| **total** | | **~4.19 M** |\n× 28 layers = ~{}, plus words", "117.4 M", "147.4 M", 117_320_000,
+    ),
+    "bytes behind a count": (
+        "| Q, K, V | 1,033,344 |\n| Output | 802,816 |\n| **One layer** | **{}** (≈ 4 MB) |", "1,836,160", "1,836,660", 1_836_160,
+    ),
     "cut addends": ("All: 1.9 B + 80 M = {}", "2,046,644,800", "2,146,644,800", 1_980_000_000),
 }  # fmt: skip
 

@@ -27,6 +27,7 @@ _MEASURES = re.compile(
     re.IGNORECASE,
 )
 
+_IN_BYTES = re.compile(r"(?<=\d{3})\s\([≈~]?\s?\d[\d.,]{0,9}\s?[KMGT]i?B\)")  # behind a count
 _OPERATIONS = re.compile(r"\b[KMGTP]?(?:FLOPs?|MACs?)\b")
 _ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|[kmgtp]?(?:flops?|macs?))\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"[;；。，]|[.,]\s")
@@ -190,6 +191,8 @@ def counts_operations(statement: Statement) -> bool:
 def _is_in_bytes(section: str, heading: str, label: str, clause: str) -> bool:
     behind = _DIGIT.split(label)[-1]  # "FC: [1x1x1000]  memory: 1000 weights"
     words = f"{behind if PARAMETERS.search(behind) else label} {clause}"
+    if "B)" in words:
+        words = _IN_BYTES.sub(" ", words)  # "One layer | 14,912,384 (≈ 30 MB)"
     heading = section if _OPERATIONS.search(section) else heading
     under = _MEASURES.search(heading) and not PARAMETERS.search(f"{heading} {words}")
     return bool(under) or _MEASURES.search(words) is not None

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from tallystick.answers.check.chain.sides import is_share
-from tallystick.answers.check.claims import Claim, as_number, is_total, lone, of_line
+from tallystick.answers.check.claims import Claim, as_number, is_total, is_whole, lone, of_line
 from tallystick.answers.check.equations import Judge
 from tallystick.derivations.arithmetic import Number, Value, decimal
 from tallystick.derivations.slips import is_typed_for
@@ -97,12 +97,14 @@ def _verdicts(rows: Sequence[_Share], wholes: Sequence[Claim]) -> Iterator[tuple
     hundred = (one for row in rows if row.percent.value == WHOLE for one in row.numbers)
     for whole in (*hundred, *wholes):
         right = [row for row in rows if row.meets(row.of(whole))]
-        if len(right) < max(LEAST_RIGHT, min(LEAST_ROWS, len(rows))):
+        exact = is_whole(whole.side) and all(is_whole(one.side) for row in rows for one in row.numbers)
+        complete = exact and sum(one.stated for row in rows for one in row.numbers) == whole.stated
+        if len(right) < (1 if complete else LEAST_RIGHT if exact else max(LEAST_RIGHT, min(LEAST_ROWS, len(rows)))):
             continue
         for place, row in enumerate(rows):
             if (share := row.of(whole)) is None:
                 continue
-            off = len(right) >= LEAST_ROWS and row.misses(share, LEAST_OFF)
+            off = (exact or len(right) >= LEAST_ROWS) and row.misses(share, LEAST_OFF)
             typed = off and is_typed_for(row.percent, share.exact, least=LEAST_DIGITS)
             carries = row.percent.value in _sums(rows[:place])  # a wrong one
             if row in right or (typed and not carries and not any(row.meets(row.of(other)) for other in wholes)):

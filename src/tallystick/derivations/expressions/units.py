@@ -9,6 +9,7 @@ from itertools import accumulate
 from tallystick.derivations.expressions.phrases import is_count
 from tallystick.derivations.expressions.tokens import LEAST_BYTES, MOST_WIDE, Token
 
+NEAR = 10  # a number within a tenth of another one restates it
 _COUNTED = {
     "bytes": re.compile(
         r"(?<![^\W\d_])(?:[KMGT]i?B|(?-i:[KkMG]i?o)|bytes?|octets?|байт\w*|ba[jy]t\w*|[КМГТ]и?Б)(?![^\W_])|字节|バイト|바이트",
@@ -41,7 +42,8 @@ def unit_of(pieces: Sequence[Token]) -> str:
     # In "3.5 GB (a quarter: 1/4)" the parentheses only comment.
     outer = [place for inside, place in numbers if inside == min(numbers)[0]]
     for last in reversed(outer):
-        words = [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in pieces[last + 1 : last + 3])]
+        behind = () if _has_remark(pieces[last : last + 4]) else pieces[last + 1 : last + 3]
+        words = [pieces[last].text.lstrip("0123456789.,_ "), *(piece.text for piece in behind)]
         text = " ".join(words).replace("Mio.", "")  # a million in German; "Mio" are bytes in French
         unit = next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
         if "B" in words[:2] and _counts_bytes(pieces, last):
@@ -50,6 +52,18 @@ def unit_of(pieces: Sequence[Token]) -> str:
         if unit or not (bare and last and pieces[last - 1].text in "*/"):
             return unit
     return ""
+
+
+def _has_remark(pieces: Sequence[Token]) -> bool:
+    """Return whether a number in parentheses behind another is of something else.
+
+    Examples: "14,912,384 (≈ 30 MB)" parameters, but not "30,000,000 (28.6 MB)".
+    """
+    if len(pieces) < 3 or pieces[1].kind != "open":
+        return False
+    number, inside = pieces[0].number, next((piece.number for piece in pieces[2:] if piece.number is not None), None)
+    apart = number is not None and inside is not None and abs(number.value - inside.value) * NEAR > number.value
+    return apart and inside is not None and inside.rounded
 
 
 def _counts_bytes(pieces: Sequence[Token], place: int) -> bool:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 NEAR_BIAS = 2  # a product and a bias that give a number miss it by less than half
 _BETWEEN = re.compile(r"(?<=[^\W\d])\s+[x×]\s+(?=\d)")
 _SAID = re.compile(
     r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
 )
+_NUMBER = r"[≈~]?\s?\d[\d.,]{0,15}\s?[KMB]?"
+_RESULT = re.compile(rf"\([^()=≈]{{1,80}}[=≈]\s*(?P<result>{_NUMBER})\s?\)")
+_PLUS = re.compile(r"\s*\+\s*[^\d=≈+]{0,60}")
+_STATED = re.compile(rf"\s*[=≈]\s*{_NUMBER}(?!\d)[^=≈\d]*")
 _ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
 _IN_MEMORY = re.compile(r"\d[KMB]?\s\s+~\d[\d.,]*\s?[KMGT]i?B\b")  # "Total   68,170,240   ~133 MB"
 
@@ -158,6 +163,20 @@ def as_equation(text: str) -> str:
     columns = "~" in text and "|" not in text and "=" not in text
     columns = columns and (len(_ROUGH.findall(text)) > 1 or _IN_MEMORY.search(text) is not None)
     return _ROUGH.sub(" ", text) if columns else text
+
+
+def sum_of_results(text: str) -> str:
+    """Return the sum of results in parentheses that a text ends in, or "".
+
+    Example: "67M + 135M ≈ 202M" of "attention (4 × 4096² ≈ 67M) + MLP (3 × 4096 × 11008 ≈ 135M) ≈
+    202M".
+    """
+    found = list(_RESULT.finditer(text))
+    between = (text[one.end() : other.start()] for one, other in pairwise(found))
+    stated = _STATED.fullmatch(text, found[-1].end()) if len(found) > 1 else None
+    if stated is None or not all(map(_PLUS.fullmatch, between)):
+        return ""
+    return f"{' + '.join(one['result'] for one in found)} {stated[0]}"
 
 
 def up_to_product(text: str) -> str:

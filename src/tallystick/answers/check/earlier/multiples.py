@@ -49,12 +49,12 @@ class Multiples:
         last = (
             self.so_far.place - 1 if self.so_far.place and self.so_far.claims[-2] else None
         )  # e.g. an adapter's line, which is not an addend
-        layers = layers_of(statement.label) or times_before(statement) == 0
+        layers, below = layers_of(statement.label) or times_before(statement) == 0, times_before(statement) > 0
         fit = (
             one
             for one in (above, last)
             if one is not None
-            and (self._is_times(one, times, claim) or (layers and self._types_layers(one, times, claim)))
+            and (self._is_times(one, times, claim) or (layers and self._types_layers(one, times, claim, total=below)))
         )
         # "32 × layers: 5,670,961,152" may stand far below the number of one layer.
         far = (one for one in self.so_far.free() if self.so_far.at(one).stated * times == claim.stated)
@@ -111,14 +111,20 @@ class Multiples:
         layers = self.so_far.at(place).written.times(exactly(times))
         return layers.meets(claim.written) or self._types_layers(place, times, claim)
 
-    def _types_layers(self, place: int, times: int, claim: Claim) -> bool:
+    def _types_layers(self, place: int, times: int, claim: Claim, *, total: bool = False) -> bool:
         """Return whether a number of layers is one layer several times, but for a digit.
 
         Example: "Per layer: 12.6M", below it "6 layers: 73.5M". Layers may add a little to it, so
         that a number of few digits must be further away.
+
+        Args:
+            place: the line above.
+            times: the number of layers.
+            claim: the number.
+            total: whether that line may be the total of one layer without saying so.
         """
-        number, one = claim.side, self.so_far.at(place)
-        if not isinstance(number, Number) or "one" not in tags_of(self.derivation.statements[place].label):
+        number, one, line = claim.side, self.so_far.at(place), self.derivation.statements[place]
+        if not isinstance(number, Number) or not ("one" in tags_of(line.label) or (total and is_total(line))):
             return False
         layers = one.written.times(exactly(times))
         if not claim.is_rounded:
