@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 
-from tallystick.derivations.arithmetic import Number, Operation, Undefined
+from tallystick.derivations.arithmetic import Number, Operation, Undefined, alone, evaluate, exactly
 from tallystick.derivations.expressions.parser import suffix
 from tallystick.derivations.expressions.phrases import computes
 from tallystick.derivations.expressions.tokens import Token
@@ -16,7 +16,7 @@ from tallystick.derivations.statements import BOUND, SUBTOTAL, TOTAL, Side
 from tallystick.derivations.text.lines import RELATION, Line
 from tallystick.derivations.text.respelled import sum_of_results
 from tallystick.derivations.text.worded import count_of_bytes
-from tallystick.derivations.values import Values, said_in
+from tallystick.derivations.values import Values, alone_in, said_in
 
 _SENTENCES = re.compile(r"[.;]\s(?!\s*[-+*/=≈])|[。；]")
 _CLAUSE = re.compile(r",\s(?!\s*[-+*/=≈])|，")
@@ -35,8 +35,8 @@ class Totals(Values):
 
     def _totals(self, line: Line) -> None:
         """Add the totals that a sentence states next to its equations: "in total 46.7B"."""
-        if ") + " in line.plain and (added := sum_of_results(line.plain)):
-            self._chains(line, added, line.plain.partition(":")[0])
+        if ") + " in line.plain:
+            self._sum_of_results(line)
         counted = count_of_bytes(line.plain)
         if counted is not None and TOTAL.search(counted[0]):
             self._value(line, ": ".join(counted))
@@ -62,6 +62,22 @@ class Totals(Values):
                     own = _adds_up(earlier, numbers[0]) or _states(earlier)
                     about = "" if own or _SCOPE.match(clause, word.end()) else before
                     self._add(line, f"{about} {clause[: word.end()]}", [Side(numbers[0])], clause=clause)
+
+    def _sum_of_results(self, line: Line) -> None:
+        """Add the sum of results in parentheses, if all of these are right."""
+        added, products = sum_of_results(line.plain)
+        if added and all(self._gives(*one) for one in products):
+            self._chains(line, added, line.plain.partition(":")[0])
+
+    def _gives(self, product: str, result: str) -> bool:
+        """Return whether a product without variables has a result."""
+        how, number = self._whole(product.strip()), alone_in(self._tokens(result.strip()))
+        if not isinstance(how, Operation) or number is None:
+            return False
+        try:
+            return evaluate(how, {}).meets(alone(number, loose=True) or exactly(number.value))
+        except Undefined:
+            return False
 
     def _products(self, text: str) -> list[Operation]:
         """Return the products that clauses end in: "Q `4 × 512²`, MLP `2 × 512 × 2048`"."""

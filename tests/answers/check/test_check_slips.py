@@ -426,3 +426,8 @@ def test_a_sentence_that_mentions_adapters_makes_no_table_of_them(number, wrong)
     )
     answer = tallystick.check(text, against="llama-2-7b")
     assert [one.should_be for one in answer.equations if not one.correct] == wrong
+
+
+def test_a_sum_of_results_is_not_accused_for_a_slip_in_one_of_them():
+    text = "c_attn (768 x 2304 = 1,769,476) + c_proj (768 x 768 = 589,824) = 2,359,296\n"
+    assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == [1_769_472]

@@ -294,6 +294,14 @@ TOTALS = {
         "Beide Tabellen: 128.256 × 4.096 = 525.336.576, zusammen 1.050.673.152, gut 13 Prozent der rund 8 Milliarden Parameter.\n",
         "llama-3-8b", None, None,
     ),
+    "the total of one layer without saying so": (
+        "// Attention: 4096 × 4096 × 4 = 67,108,864\n// MLP: 4096 × 11008 × 3 = 135,266,304\n// Norms: 4096 × 2 = 8,192\n// Total ≈ 202,383,360\n",
+        "llama-7b", None, None,
+    ),
+    "blocks in total, below the words": (
+        "| `wte` | `50257 × 768 ≈ 38.6M` |\n| Each block: attention | `4 × 768 × 768 ≈ 2.36M` |\n| Each block: MLP | `8 × 768 × 768 ≈ 4.72M` |\n"
+        "| 12 blocks in total | `≈ 85M` |\n| `lm_head` | shared |\n", "gpt2", None, None,
+    ),
     "one sum": ("38,597,376 + 786,432 + 85,056,000 = 124,439,808\n", None, 1, 124_439_808),
 }  # fmt: skip
 

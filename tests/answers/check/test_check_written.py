@@ -120,6 +120,8 @@ WRITTEN = {
     "bytes behind a count": (
         "| Q, K, V | 1,033,344 |\n| Output | 802,816 |\n| **One layer** | **{}** (≈ 4 MB) |", "1,836,160", "1,836,660", 1_836_160,
     ),
+    "a product of each": ("Words und Kopf je 32000 × 4096 = {}M, zusammen 0.26B", "131", "151", 131_072_000),
+    "a product of each in Chinese": ("embedding 与 lm_head 各 $$32000 \\times 4096 = {}$$M，合计 0.26B", "131", "151", 131_072_000),
     "cut addends": ("All: 1.9 B + 80 M = {}", "2,046,644,800", "2,146,644,800", 1_980_000_000),
 }  # fmt: skip
 
@@ -140,6 +142,8 @@ def test_a_line_is_read(name):
         "8 blocks of 4 heads: 2.2M each = 17.6M",  # two counts
         "- Part A: 1.05M\n- Part B: 2.10M\n\nLayer: 1.05M + 2.10M = 3.15M\nLayers: 48 × 3.15M = 151.31M",  # 3.1523M, by its parts
         "x = 2 * 62  # 16 heads in each",
+        "Two tables, each 32000 × 4096 = 262M",
+        "c_attn (768 x 2304 = 1,769,472) + c_proj (768 x 768 = 589,824) = 2,359,296",
         "Song: 22kHz × 180 秒 = 3,960,000 samples",
         "lr = 2 * 3  # 2017 paper",
         "Weights: 7·10⁹ · 2 = 14 GiB",  # counts 1,000

@@ -12,7 +12,7 @@ _SAID = re.compile(
     r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
 )
 _NUMBER = r"[≈~]?\s?\d[\d.,]{0,15}\s?[KMB]?"
-_RESULT = re.compile(rf"\([^()=≈]{{1,80}}[=≈]\s*(?P<result>{_NUMBER})\s?\)")
+_RESULT = re.compile(rf"\((?P<product>[^()=≈]{{1,80}})[=≈]\s*(?P<result>{_NUMBER})\s?\)")
 _PLUS = re.compile(r"\s*\+\s*[^\d=≈+]{0,60}")
 _STATED = re.compile(rf"\s*[=≈]\s*{_NUMBER}(?!\d)[^=≈\d]*")
 _ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
@@ -165,8 +165,8 @@ def as_equation(text: str) -> str:
     return _ROUGH.sub(" ", text) if columns else text
 
 
-def sum_of_results(text: str) -> str:
-    """Return the sum of results in parentheses that a text ends in, or "".
+def sum_of_results(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return the sum of results in parentheses that a text ends in, and each product; or "".
 
     Example: "67M + 135M ≈ 202M" of "attention (4 × 4096² ≈ 67M) + MLP (3 × 4096 × 11008 ≈ 135M) ≈
     202M".
@@ -175,8 +175,10 @@ def sum_of_results(text: str) -> str:
     between = (text[one.end() : other.start()] for one, other in pairwise(found))
     stated = _STATED.fullmatch(text, found[-1].end()) if len(found) > 1 else None
     if stated is None or not all(map(_PLUS.fullmatch, between)):
-        return ""
-    return f"{' + '.join(one['result'] for one in found)} {stated[0]}"
+        return "", []
+    return f"{' + '.join(one['result'] for one in found)} {stated[0]}", [
+        (one["product"], one["result"]) for one in found
+    ]
 
 
 def up_to_product(text: str) -> str:

@@ -56,6 +56,7 @@ _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 # "4 neurons, each with 3 weights", but not "in each layer"
 _EACH = re.compile(r"(?<!\bin )(?<!\bof )\b(?:each|je|chacun\w*|cada)\b|\u5404\u81ea", re.IGNORECASE)
+_ENDS_IN_EACH = re.compile(r"(?:\b(?:each|every|je|chacun\w*|cada)|[各每])\W*$", re.IGNORECASE)
 _PER_SECOND = re.compile(r"[^\W\d]/s(?:ec)?\b")
 _RATE = re.compile(r"[→@|]|\b(?:per|each)\b[^=≈:]*[=≈]")  # "59 MB per layer = 4.1 GB", a column's end
 _SLASH = re.compile(r"(?<!\b[^\W\d_])/\s?(?P<one>[^\W\d_]+)")  # "59 MB/layer"
@@ -88,7 +89,8 @@ class Doubts:
             return "" if why == MULTIPLE and _is_outside(statement) else why
         if self._rounds_model(left, right, asides):
             return "is right if its numbers are not rounded"
-        why = self._unlike(left, right, asides=asides)
+        each = _ENDS_IN_EACH.search(statement.label) is not None
+        why = self._unlike(left, right, asides=asides, each=each)
         if why == TWO_NUMBERS and self._has_one(left, right, asides):
             return ""
         return why or self._of_variables(statement, left, right, asides) or self._far(statement, left, right, asides)
@@ -163,8 +165,15 @@ class Doubts:
             return "is right if its decimals are rounded"  # "tanh(1) = 0.76, 30 × 0.76 = 22.9"
         return ""
 
-    def _unlike(self, left: Side, right: Side, *, asides: bool) -> str:
-        """Return why two unequal sides are not judged, or "" if they are."""
+    def _unlike(self, left: Side, right: Side, *, asides: bool, each: bool) -> str:
+        """Return why two unequal sides are not judged, or "" if they are.
+
+        Args:
+            left: one side.
+            right: its neighbour.
+            asides: whether parentheses after a number only comment on it.
+            each: whether the product may be taken several times, as the word before it says.
+        """
         if not (left.sure and right.sure):
             values = [self.readings.value(side.expression, asides) for side in (right, left)]
             # One wrong digit in six or more is a slip of typing, whatever the words say.
@@ -172,6 +181,8 @@ class Doubts:
             number = computes(left.expression, asides=asides) != computes(right.expression, asides=asides)
             if (number and has_slip(*values, least=least)) or misadds(left.expression, *values):
                 return ""
+            if each and right.sure and not has_names(left.expression) and self._is_typed(left, right):
+                return ""  # "each 32000 × 4096 = 151M" is no 131M, and no two of these
             return "has words or a function among its numbers"
         return self._distant(left, right, asides) or self._rounds(left, right, asides)
 

@@ -92,13 +92,20 @@ def says_total(judge: Judge, statement: Statement, claim: Claim, about: frozense
     # "- MLP: 768 × 3072 + …", and below it "- total 56,623,104"
     below = names_part(statement.items) and not adds(claim)
     unnamed = not (about or is_near(judge, claim) or OF_MODEL.search(words))
-    if below or (unnamed and "one" in around and not _adds_embedding(claim)):
+    if below or (unnamed and "one" in around and not _adds_embedding(claim)) or _is_of_layers(judge, claim, about):
         return False  # a table of one layer
     over = claim.expression is None and _is_behind(judge, statement, claim, around)
     part = unnamed and around - KINDS and not over
     if (part or ("block" in about and counts_embeddings(judge, claim))) and not adds(claim):
         return False
     return about <= {"all", "block"} or (adds(claim) and "one" not in about)
+
+
+def _is_of_layers(judge: Judge, claim: Claim, about: frozenset[str]) -> bool:
+    """Return whether a total is of layers alone: the sum of one, or "12 blocks in total"."""
+    if claim.match is not None and claim.match.one_layer and not (about or is_near(judge, claim)):
+        return True
+    return "block" in about <= KINDS and counts_embeddings(judge, claim) and not _adds_embedding(claim)
 
 
 def is_under_part(statement: Statement) -> bool:
