@@ -228,6 +228,7 @@ def check(
     """
     from tallystick.answers.check.check import check as judge
     from tallystick.answers.check.check import nearest
+    from tallystick.answers.check.model.letters import letters
     from tallystick.answers.check.model.symbols import sizes
     from tallystick.core.budget import one_source
     from tallystick.derivations.reader import open_text, read_derivation
@@ -243,6 +244,7 @@ def check(
     def judged(ledger: Ledger | None) -> Check:
         keys = sizes(ledger) if ledger is not None else {}
         with one_source():  # budget of the text: the model has already been read
+            keys |= letters(content, keys)
             derivation = read_derivation(content, source=source, known=keys)
             return judge(derivation._replace(lines=lines_of(content)), ledger, keys)
 

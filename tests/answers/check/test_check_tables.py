@@ -182,3 +182,26 @@ def test_rows_of_one_layer_and_of_all_are_added_once():
 | **Total** | | | **167,065,600 ≈ 167.07M** |
 """
     assert all(each.correct for each in tallystick.check(rows).equations)
+
+
+LETTERS = """\
+| Part | Formula | Value |
+|---|---|---|
+| Words | V d | 38.6 M |
+| Positions | T d | 0.79 M |
+| Attention | 12 · 4 d² | 28.3 M |
+| MLP | 12 · 8 d² | {} M |
+"""
+
+
+@pytest.mark.parametrize(("mlp", "wrong"), [("56.6", []), ("53.6", [56_623_104])])
+def test_letters_without_a_size_are_the_models_where_rows_show_it(mlp, wrong):
+    answer = tallystick.check(f"Sizes: 2 × 3 = 6\n\n{LETTERS.format(mlp)}", against="gpt2")
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong
+    assert len(answer.equations) == 5
+
+
+def test_letters_with_another_size_are_not_the_models():
+    other = tallystick.check(f"Sizes: 2 × 3 = 6\n\nd = 1024\n\n{LETTERS.format('56.6')}", against="gpt2")
+    larger = tallystick.check(f"Sizes: 2 × 3 = 6\n\n{LETTERS.format('53.6')}", against="gpt2-medium")
+    assert all(one.correct for answer in (other, larger) for one in answer.equations)

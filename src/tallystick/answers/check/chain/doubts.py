@@ -182,7 +182,7 @@ class Doubts:
             if (number and has_slip(*values, least=least)) or misadds(left.expression, *values):
                 return ""
             if each and right.sure and not has_names(left.expression) and self._is_typed(left, right):
-                return ""  # "each 32000 × 4096 = 151M" is no 131M, and no two of these
+                return ""  # "each 32000 × 4096 = 151M" is neither 131M nor twice that
             return "has words or a function among its numbers"
         return self._distant(left, right, asides) or self._rounds(left, right, asides)
 
