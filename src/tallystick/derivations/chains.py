@@ -337,12 +337,16 @@ def _plus_words(pieces: Sequence[Token]) -> int:
 
 def _is_share(pieces: Sequence[Token], before: Side) -> bool:
     """Return whether the side is a percentage that no quotient precedes: a share, not a side."""
-    quotient = isinstance(before.expression, Operation) and "/" in before.expression.symbols
     return (
         pieces[-1].text.endswith("%")
-        and not quotient
+        and not _divides(before.expression)
         and not (isinstance(before.expression, Number) and before.expression.value <= 1)
     )
+
+
+def _divides(side: Expression) -> bool:
+    """Return whether a side is a quotient, or a product of one: "(38.6 / 124.4) × 100%"."""
+    return isinstance(side, Operation) and ("/" in side.symbols or any(map(_divides, side.parts)))
 
 
 def _without_last(sum_: Operation) -> Expression:
