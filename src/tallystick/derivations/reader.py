@@ -46,7 +46,7 @@ _HEADING = re.compile(r"\s*(?:#{1,6}\s|\\(?:sub)*section|\*\*[^*]+\*\*:?\s*$|\d{
 _QUOTED = " \"');,"  # behind the colon of a line that code prints
 _ENDS = " *_:\uff1a\u3002"  # behind a heading's words
 _TITLE = re.compile(
-    r"(?P<words>[^()=≈\uff08|]*[^\W\d][^()=≈\uff08|]*)[(\uff08](?P<inside>[^()=\uff08\uff09|]*\d[^()=\uff08\uff09|]*)[)\uff09]"
+    r"(?P<words>[^()=≈\uff08|]*[^\W\d][^()=≈\uff08|]*)[(\uff08](?P<inside>[^()=\uff08\uff09|]*\d[^()=\uff08\uff09|]*(?:\([≈~]?\d[^()=|]{1,20}\)[^()=|]*)?)[)\uff09]"
 )
 # "- **Each layer 77,865,984**"
 _ENDED = re.compile(r"(?P<words>[^\d()=≈|,.]*[^\W\d][^\d()=≈|,.]*?)\s+(?P<inside>\d{1,3}(?:[,.]\d{3})+)")

@@ -123,6 +123,7 @@ WRITTEN = {
     "a product of each": ("Words und Kopf je 32000 × 4096 = {}M, zusammen 0.26B", "131", "151", 131_072_000),
     "a product of each in Chinese": ("embedding 与 lm_head 各 $$32000 \\times 4096 = {}$$M，合计 0.26B", "131", "151", 131_072_000),
     "a share times a hundred percent": ("$$ \\frac{{1,179,648}}{{28,311,552}} \\times 100\\% = {}\\% $$", "4.17", "9.17", 4.1666666666666666),
+    "a product in square brackets": ("├── Segments [2 × 4096]: {}", "8,192", "8,592", 8_192),
     "cut addends": ("All: 1.9 B + 80 M = {}", "2,046,644,800", "2,146,644,800", 1_980_000_000),
 }  # fmt: skip
 

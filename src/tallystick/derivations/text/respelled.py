@@ -97,6 +97,8 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         )
         for begin, close in ("()", "[]")
     ),
+    # "Words [1024 × 384]: 393,216"
+    ("]:", re.compile(r"\[(\d[\d,]{0,9}(?:\s?[*x×]\s?\d[\d,]{0,9}){1,3})\]\s*:(?=\s*[≈~]?\s?\d)"), r"(\1):"),
     # "W_Q: [1280, 1280] + b_Q: [1280] = 1,639,680"
     (
         "]",
