@@ -174,6 +174,11 @@ class _Evaluation(NamedTuple):
         return total
 
 
+def divides(side: Expression) -> bool:
+    """Return whether an expression holds a quotient: "(38.6 / 124.4) × 100%"."""
+    return isinstance(side, Operation) and ("/" in side.symbols or any(map(divides, side.parts)))
+
+
 def is_sum(side: Expression) -> TypeGuard[Operation]:
     """Return whether an expression is a sum and takes nothing away."""
     return isinstance(side, Operation) and set(side.symbols) == {"+"}

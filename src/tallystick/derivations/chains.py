@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, is_sum
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, divides, is_sum
 from tallystick.derivations.expressions.parser import prefix, suffix
 from tallystick.derivations.expressions.phrases import (
     MOST_COUNTED,
@@ -339,14 +339,9 @@ def _is_share(pieces: Sequence[Token], before: Side) -> bool:
     """Return whether the side is a percentage that no quotient precedes: a share, not a side."""
     return (
         pieces[-1].text.endswith("%")
-        and not _divides(before.expression)
+        and not divides(before.expression)
         and not (isinstance(before.expression, Number) and before.expression.value <= 1)
     )
-
-
-def _divides(side: Expression) -> bool:
-    """Return whether a side is a quotient, or a product of one: "(38.6 / 124.4) × 100%"."""
-    return isinstance(side, Operation) and ("/" in side.symbols or any(map(_divides, side.parts)))
 
 
 def _without_last(sum_: Operation) -> Expression:

@@ -18,6 +18,7 @@ from tallystick.derivations.arithmetic import (
     Operation,
     Undefined,
     Value,
+    divides,
     evaluate,
     exactly,
 )
@@ -164,13 +165,9 @@ def _divided(left: Expression, right: Side, one: Fraction, other: Fraction) -> s
 def _divides_whole(left: Expression, meant: Fraction) -> bool:
     """Return whether a side is right with each quotient cut: "(1080 / 16) × 60 = 67 × 60"."""
     try:
-        return _divides(left) and _cut(left).exact == meant
+        return divides(left) and _cut(left).exact == meant
     except Undefined:
         return False
-
-
-def _divides(side: Expression) -> bool:
-    return isinstance(side, Operation) and ("/" in side.symbols or any(map(_divides, side.parts)))
 
 
 def _cut(side: Expression) -> Value:
