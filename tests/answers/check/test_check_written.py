@@ -124,6 +124,9 @@ WRITTEN = {
     "a product of each in Chinese": ("embedding 与 lm_head 各 $$32000 \\times 4096 = {}$$M，合计 0.26B", "131", "151", 131_072_000),
     "a share times a hundred percent": ("$$ \\frac{{1,179,648}}{{28,311,552}} \\times 100\\% = {}\\% $$", "4.17", "9.17", 4.1666666666666666),
     "a product in square brackets": ("├── Segments [2 × 4096]: {}", "8,192", "8,592", 8_192),
+    "an underscore around what is bold": ("- _embed_tokens_ # 64000 * 4096 = _**{}**_", "262144000", "262744000", 262_144_000),
+    "a difference of gigabytes": ("595.15 − 570.76 = {} GB", "24.39", "94.39", 24_390_000_000),
+    "bytes of a fraction each": ("one expert = 44,040,192 × 0.5625 = {} MB", "24.77", "94.77", 24_772_608),
     "cut addends": ("All: 1.9 B + 80 M = {}", "2,046,644,800", "2,146,644,800", 1_980_000_000),
 }  # fmt: skip
 

@@ -50,6 +50,7 @@ _LIST = re.compile(
     r"^[\s>]*(?:[-*•‣◦–]\s+|(?:--|;+)\s+|\d{1,3}[.)]\s+(?=\*\*[^\W\d]|[^-+*/×=^≈])|#{1,6}\s+|/{2,3}!?\s+|/\*+\s+|\\item\b)*"
 )
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
+_BOTH = re.compile(r"(?<!\w)_\*\*(?=[^\s*])([^*]{1,300})\*\*_(?!\w)")  # _**262,144,000**_
 _OPENED = re.compile(r"([=≈:]\s*)\*\*(?=[~≈]?\d[^*]*$)")  # bold that ends on a later line
 _ITALIC = re.compile(r"(?<![\w)\]*])\*(?=[^\s*])([^*\d]{0,200}[^\W\d][^*]{0,200})(?<=[^\s*])\*(?![\w(*])")
 _RESULTS = re.compile(r"(?<![\w)\]*])\*(?=[≈~=])([^*]{1,80})(?<=[^\s*])\*(?![\w(*])")  # "× 1 Byte *≈ 8 GB*"
@@ -294,6 +295,8 @@ def _without_tags(line: str) -> str:
 
 
 def _without_emphasis(line: str) -> str:
+    if "_**" in line:
+        line = _BOTH.sub(r"\1", line)
     if "**" in line:
         line = _OPENED.sub(r"\1", _BOLD.sub(r"\2", line))
     if line.count("*") > 1:

@@ -215,7 +215,11 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     whole = isinstance(number, Number) and number.unit == 1 and not number.rounded
     like = 0 if whole and isinstance(left.expression, Operation) else LIKE
     each = whole and ratio.denominator == 1 and ratio >= _LEAST_EACH and right.unit == "bytes" and other > one
-    conversions = _SCALES if right.unit == "bytes" and _ends_in_width(left.expression) else _CONVERSIONS
+    added = (
+        isinstance(left.expression, Operation) and left.expression.symbols[0] in "+-"
+    )  # "595.15 - 570.76 = 24.39 GB"
+    counted = right.unit == "bytes" and (added or _ends_in_width(left.expression))
+    conversions = _SCALES if counted else _CONVERSIONS
     near = (abs(ratio - conversion) <= like * ratio for conversion in conversions)
     blocks = not _ends_in_width(left.expression) and _is_in_blocks(one, number)
     # "48 layers × 4,096 tokens = 805,306,368 B" omits the bytes of each
@@ -231,13 +235,13 @@ def _is_in_blocks(weights: Fraction, number: Expression) -> bool:
 
 
 def _ends_in_width(side: Expression) -> bool:
-    """Return whether a product counts bytes itself: "2 × 28 × 2048 × 256 × 4", "202M × 2"."""
+    """Return whether a product counts bytes itself: "2 × 28 × 256 × 4", "44,040,192 × 0.5625"."""
     if not (isinstance(side, Operation) and set(side.symbols) == {"*"}):
         return False
     first, *_, last = side.parts
     if len(side.parts) == 2 and not (isinstance(first, Number) and first.value >= _LEAST_WEIGHTS):
         return False
-    return isinstance(last, Number) and last.value in WIDTHS
+    return isinstance(last, Number) and (last.value in WIDTHS or (last.is_decimal and last.value < WIDTHS[-1]))
 
 
 def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
