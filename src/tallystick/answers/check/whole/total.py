@@ -53,7 +53,6 @@ from tallystick.derivations.arithmetic import ASIDES, Number, Operation
 from tallystick.derivations.statements import TOTAL, Statement
 
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
-FAR_BELOW = 100  # a total smaller than the model by more than this factor counts something else, unless it is a sum
 LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
 LEAST_PRECISE = 50  # a total by its rounding: 6.71B and 80.5M, and no 7B
 
@@ -88,7 +87,7 @@ def _counts(judge: Judge, place: int) -> bool:
         return True
     if judge.quantities is not None and mentions_adapters(statement.section) and not is_near(judge, total):
         return False
-    if judge.quantities is not None and not adds(total) and total.meant * FAR_BELOW < judge.quantities.total:
+    if judge.quantities is not None and not adds(total) and total.meant * LEAST_OF_PARTS < judge.quantities.total:
         return False  # 64,000 of an example, next to a model of 124M
     bare = is_bare(judge, statement, total)
     if (TOTAL.search(words_of(statement)) and not bare) or statement.label.startswith("+"):
