@@ -313,6 +313,7 @@ def test_a_megabyte_is_a_page_of_a_few():
         ("about 28.6 MiB here", 29_989_273.6, "28.6 MiB"),
         ("= 487 MB", 487_000_000, "487 MB"),
         ("= 487 MBit", 487_000_000, None),
+        ("= 12,345,678,901,234,567", 12_345_678_901_234_567, "12,345,678,901,234,567"),  # more digits than a float has
     ],
 )
 def test_where_a_number_stands(text, number, written):

@@ -140,16 +140,21 @@ def _origin(equation: Equation, wrong: list[Equation]) -> str:
 
 def right_number(equation: Equation) -> str:
     """Return the right number of a wrong equation: a percentage, or bytes in the text's unit."""
+    return _right_number(equation, _as_written(equation))
+
+
+def _right_number(equation: Equation, said: str) -> str:
     number = equation.left if equation.should_be is None else equation.should_be
     if equation.percent:
         return format(number, f".{SHARE_DIGITS}g")
-    unit = _BYTES.search(_as_written(equation))
+    unit = _BYTES.search(said)
     return f"{_in_unit(number, unit, _decimals(number, unit)):,.15g} {unit[0]}" if unit else written(number)
 
 
 def correction(equation: Equation) -> str:
     """Return the correction of a wrong equation: "38,596,416 should be 38,597,376, off by -960"."""
-    said, right = _as_written(equation), right_number(equation)
+    said = _as_written(equation)
+    right = _right_number(equation, said)
     if equation.percent:
         return f"{said}% should be {right}%"
     if equation.should_be is None or equation.should_be == equation.right:

@@ -45,7 +45,7 @@ def spotted(text: str, wanted: Sequence[float]) -> list[Span | None]:
     spans: list[Span | None] = []
     used: set[int] = set()
     for number in wanted:
-        fits = [span for span, value in found if float(value) == number and span[0] not in used]
+        fits = [span for span, value in found if number in (value, float(value)) and span[0] not in used]
         behind = [span for span in fits if _RELATION.search(text[max(0, span[0] - NEAR) : span[0]])]
         span = behind[0] if behind else fits[-1] if fits else None
         spans.append(span)

@@ -215,9 +215,8 @@ def _converted(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     whole = isinstance(number, Number) and number.unit == 1 and not number.rounded
     like = 0 if whole and isinstance(left.expression, Operation) else LIKE
     each = whole and ratio.denominator == 1 and ratio >= _LEAST_EACH and right.unit == "bytes" and other > one
-    added = (
-        isinstance(left.expression, Operation) and left.expression.symbols[0] in "+-"
-    )  # "595.15 - 570.76 = 24.39 GB"
+    # "595.15 - 570.76 = 24.39 GB"
+    added = isinstance(left.expression, Operation) and left.expression.symbols[0] in "+-"
     counted = right.unit == "bytes" and (added or _ends_in_width(left.expression))
     conversions = _SCALES if counted else _CONVERSIONS
     near = (abs(ratio - conversion) <= like * ratio for conversion in conversions)

@@ -22,6 +22,8 @@ _LETTERS = {
     **dict.fromkeys("fFI", ("n_inner", "intermediate_size", "d_ff")),
 }
 _FORMULA = re.compile(r"(?=.*[A-Za-z])(?:[\d\s*+()^]|(?<![A-Za-z])[A-Za-z](?![A-Za-z])){1,60}")
+# Such a letter in a line with its markup; other alphabets are for `plain` to spell
+_ALONE = re.compile(rf"(?<![A-Za-z])[{''.join(_LETTERS)}](?![A-Za-z])|[^\x00-\x7f]")
 _SET = re.compile(r"(?<![^\W\d_])([A-Za-z])\s*(?:=|:|\()")  # "d = 768" has a size of its own
 
 
@@ -50,7 +52,7 @@ def _rows(text: str, meant: Mapping[str, int]) -> Iterator[tuple[frozenset[str],
     values = {letter: exactly(size) for letter, size in meant.items()}
     tried = 0
     for line in text.splitlines():
-        if line.count("|") < 2 or tried == MOST_ROWS:
+        if line.count("|") < 2 or tried == MOST_ROWS or _ALONE.search(line) is None:
             continue
         cells = [cell.strip() for cell in plain(line).strip().strip("|").split("|")]
         formula = next((cell for cell in cells if _FORMULA.fullmatch(cell)), None)
