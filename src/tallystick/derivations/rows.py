@@ -85,7 +85,7 @@ class Rows(Values):
         elif not (read or any(side is not None for side in wholes)):
             self.head = tuple(cells)
         elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
-            self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes)
+            self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes, read)
             self._join(before)
 
     def _labelled_sum(self, line: Line, label: str, cells: Sequence[str], numbered: Sequence[Number]) -> None:
@@ -151,7 +151,14 @@ class Rows(Values):
         except Undefined:  # it holds variables
             return None
 
-    def _add_row(self, line: Line, label: str, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
+    def _add_row(
+        self,
+        line: Line,
+        label: str,
+        cells: Sequence[str],
+        wholes: Sequence[Expression | None],
+        read: Sequence[Statement],
+    ) -> None:
         """Add the statements of a row: its product and value, perhaps also all layers' product."""
         products = [place for place, side in enumerate(wholes) if side is not None and not isinstance(side, Number)]
         numbers = [
@@ -167,8 +174,11 @@ class Rows(Values):
             numbers.remove(self.how)
         if len(products) > 1 and len(numbers) == 1:
             wholes = self._nearest(wholes, products, numbers[0])
+        units = {side.expression: side.unit for one in read for side in one.sides}
         sides = {
-            place: Side(side, loose=cells[place][0] in "≈~", unit=unit_of(self._tokens(cells[place])))
+            place: Side(
+                side, loose=cells[place][0] in "≈~", unit=unit_of(self._tokens(cells[place])) or units.get(side, "")
+            )
             for place, side in enumerate(wholes)
             if side is not None
         }

@@ -49,6 +49,10 @@ _FOR = re.compile(r"^\s*(?:for|per|für|pour|para|für|для|of)\b", re.IGNOREC
 WORD = re.compile(r"[^\W\d_]{3}")
 
 
+_AROUND_NAME = " -*`\"'•"
+_SIZE = re.compile(r"[A-Za-z]\w*_\w+|hidden|dim|vocab|intermediate")
+
+
 class Values(Chains):
     """Reads the equations of a line or row, or the number that it states without one."""
 
@@ -117,7 +121,9 @@ class Values(Chains):
             if product is not None:
                 sides.insert(0, product)
                 words = next(filter(LETTER.search, _CELLS.split(words)), words)  # without "(768,) × 2"
-            self._add(line, f"{label} {words}", sides)
+            name = words.strip(_AROUND_NAME) if len(sides) == 1 and not (label or sides[0].unit) else ""
+            name = name if colon and _SIZE.fullmatch(name) and number.value < LEAST_SUM * LEAST_SUM else ""
+            self._add(line, f"{label} {words}", sides, name=name)
         elif number is not None and not words:
             self._add(line, _behind(text, pieces, number), [Side(number)])
         elif (first := _leading(pieces)) is not None:

@@ -431,3 +431,9 @@ def test_a_sentence_that_mentions_adapters_makes_no_table_of_them(number, wrong)
 def test_a_sum_of_results_is_not_accused_for_a_slip_in_one_of_them():
     text = "c_attn (768 x 2304 = 1,769,476) + c_proj (768 x 768 = 589,824) = 2,359,296\n"
     assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == [1_769_472]
+
+
+def test_what_is_right_behind_a_wrong_sum_is_not_accused():
+    """1,300,000 stands for 1,200,000; 1,205,000 is what the first sum makes."""
+    answer = tallystick.check("a: 12 × 100,000 + 5 × 1,000 = 1,300,000 + 5,000 = 1,205,000\n")
+    assert [(one.right, one.should_be) for one in answer.equations if not one.correct] == [(1_300_000, 1_200_000)]

@@ -12,6 +12,21 @@ TOTALS = {
     "a total with a setting in camel case": (
         "| `wte` | ~432 |\n| `wpe` | 256 |\n\n**Total** : ~4 192 paramètres (avec vocabSize=27)\n", None, 4, 4_192,
     ),
+    "a total that a text opens with, and never comes to": (
+        "- **Total parameters**: 46.7B\n- Layers: 32\n\nOne expert: 2 × 4096 × 14336 = 117.44M\n8 experts: 8 × 117.44M = 939.52M\n"
+        "32 layers: 32 × 939.52M = 30.06B\n",
+        "mixtral-8x7b", None, None,
+    ),
+    "a total that a text opens with, above its parts": (
+        "Total parameters: ~110M\n\n- Words: 30522 × 768 = 23.4M\n- Layers: 12 × 7.09M = 85.1M\n", "bert-base-uncased", 1, 110_000_000,
+    ),
+    "embeddings of a text that breaks off": (
+        "The input has in all: 23440896 + 1536 + 393216 + 1536 = 23837184\n\nA head: (768 × 64 + 64) × 3 = 147648\n\n12 heads: 147648 × 12 = 1771776\n",
+        "bert-base-uncased", None, None,
+    ),
+    "layers only": (
+        "BERT: 4 × 768² = 2.36M\nMLP: 8 × 768² = 4.72M\n12 layers × 7.08M = 85M parameters in blocks only\n", "bert-base-uncased", None, None,
+    ),
     "a number, and not the formula below it": (
         "vocab = 50257\nd = 768\nn = 12\nBlocks: 12 × 7.1M ≈ 85M\nTotal: 85M + 38.6M ≈ 124M\n\n"
         "In general:\ntotal = 12 × d^2 × n + vocab × d\n",

@@ -56,6 +56,13 @@ WRITTEN = {
     ),
     "asterisks": (ASTERISKS, "23835648", "23835948", 23_835_648),
     "a mixed word": ("Concat之后的Linear层的参数量为64*12*768+768={}", "590592", "590692", 590_592),
+    "decimals behind commas, four of each": (
+        "a 8,3452 - 8,1875 x 0,98051 = 8,3452 - {} = 0,3173\nb 4,7296 - 4,5000 x 0,98051 = 4,7296 - 4,4123 = 0,3173",
+        "8,0279", "8,0239", 8.027925625,
+    ),
+    "a setting above a formula": ("hidden: 1024\nintermediate: 4 × hidden = {} (SwiGLU)", "4096", "4026", 4096),
+    "bytes among the factors": ("| Adam (FP32) | {} GB | m + v + weights = 4 × 4 bytes × 7B |", "112", "56", 112_000_000_000),
+    "bytes before a number with a letter": ("Adam: 4 × 4 bytes × 7B = {} GB", "112", "56", 112_000_000_000),
     "plus": ("Layers: 32 × 218M = 6.98B plus ~1.24 B in embeddings = ~{}", "8.2 B", "7.6 B", 8_220_000_000),
     "an arrow to the sum": ("// ~6.8B × 0.266 ≈ 1.81 GB + embedding 1.24 GB → ~{} total", "3.05 GB", "2.75 GB", 3_050_000_000),
     "a zero behind the point": ("Layers: 12 × 12 × 768² ≈ {}", "84.9M", "80.0M", 84_934_656),

@@ -89,13 +89,15 @@ _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 # Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
 _WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
 # "0,8 + 1 = 1,8 GB" has decimals behind commas; "Llama 3.1" is a name.
-_BEHIND_COMMA = re.compile(rf"(?<![\w.,\[(])\d{{1,4}},\d{{1,2}}(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZКМГТ]\w|(?i:{WORDS})))")
+_BEHIND_COMMA = re.compile(
+    rf"(?<![\w.,\[(])\d{{1,4}},(?:\d{{1,2}}|\d{{4,6}})(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZКМГТ]\w|(?i:{WORDS})))"
+)
 _BEHIND_POINT = re.compile(r"(?P<name>\b[A-Z][A-Za-z-]*[ -])?(?<![\w.])\d+\.(?:\d{1,2}|\d{4,})(?![.\w])")
 _BY_COMMAS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _LEAST_COMMAS = 2  # decimals behind commas that settle how a text writes them
 # A text with 9 437 184 and 0,7M, and without 0.7 or 9,437,184, has commas before its decimals.
 _WRITES_BLANKS = re.compile(r"(?<![\d.,] )(?<![\d.,])[1-9]\d{0,2}(?: \d{3}){2,}(?![\d,.]| \d)")
-_DECIMALS = re.compile(r"(?<![\d.,])\d{1,3},\d{1,2}(?![\d,.])\s?[KMGB%]")
+_DECIMALS = re.compile(r"(?<![\d.,])\d{1,3},(?:\d{1,2}|\d{4,6})(?![\d,.])\s?[KMGB%]")
 _OTHERWISE = re.compile(r"\d\.\d|\d,\d{3},\d")
 
 
@@ -308,7 +310,8 @@ def _range(one: Token, other: Token) -> Token | None:
 def _are_bytes(suffix: re.Match[str], number: Number, before: str, behind: str) -> bool:
     """Return whether B counts bytes: "8320 B ≈ 8 KB", or of a parameter: "× 4 B = 93.8 MB"."""
     if suffix["scale"] == "B" and number.value <= MOST_WIDE:
-        several = before.count("*") >= LEAST_FACTORS and not _LETTERED.search(before)
+        said = "byte" in before.lower()  # "4 × 4 bytes × 7B"
+        several = before.count("*") >= LEAST_FACTORS and not (said or _LETTERED.search(before))
         wide = (several or _TIMES_LETTERED.search(before)) and _WIDE_BYTES.match(behind)
         return bool(wide or _ALL_BYTES.match(behind) or _ADDED_BYTES.match(behind))
     if suffix["spaced"] != "B":

@@ -48,8 +48,9 @@ def unit_of(pieces: Sequence[Token]) -> str:
         unit = next((unit for unit, pattern in _COUNTED.items() if pattern.search(text)), "")
         if "B" in words[:2] and _counts_bytes(pieces, last):
             return "bytes"
-        bare = is_count(pieces[last].number) and not any(piece.kind == "word" for piece in pieces[last + 1 : last + 2])
-        if unit or not (bare and last and pieces[last - 1].text in "*/"):
+        bare = not any(piece.kind == "word" for piece in pieces[last + 1 : last + 2])
+        before = pieces[last - 1].text if last else ""
+        if unit or not (bare and ((is_count(pieces[last].number) and before in "*/") or before == "*")):
             return unit
     return ""
 

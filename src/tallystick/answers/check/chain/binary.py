@@ -32,7 +32,8 @@ _NAMED = {
 def binary(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
     number, given = right.expression, left.expression
-    if one != other and (_counts_binary(number, one) or _counts_binary(given, other) or _restates(given, number)):
+    counts = _counts_binary(number, one) or _counts_binary(given, other) or _next_letter(given, number)
+    if one != other and (counts or _restates(given, number)):
         return BINARY_LETTER
     ratio = max(one, other) / min(one, other)
     lettered = right.unit == "bytes" or (isinstance(number, Operation) and _has_billions(given))
@@ -44,7 +45,7 @@ def binary(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
         number = given  # "24 KB = 24,576 bytes"
     if not number.rounded or keeps_letter(left, number):
         return ""
-    near = min(number.unit / number.value / 2, _NEAR_POWER)
+    near = min(number.unit / number.value, _NEAR_POWER)  # one unit of the last digit, as 7.93 for 7.924 GiB
     named = _NAMED.get(number.unit, 0)  # "7 × 10^9 × 2 = 14 GiB"
     if named and abs(ratio / Fraction(1024, 1000) ** named - 1) <= near:
         return DECIMAL_LETTER
@@ -52,6 +53,13 @@ def binary(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     if isinstance(given, Operation) and not has_letter(left):  # "= 8.4 GB" mixes GB and MiB
         powers = powers_of_letter(number) if one > other else ()
     return BINARY_LETTER if any(abs(ratio / power - 1) <= near for power in powers) else ""
+
+
+def _next_letter(left: Expression, right: Expression) -> bool:
+    """Return whether a number has the next letter of 1,024 of the former: "442.375 M = 0.432 B"."""
+    if not (isinstance(left, Number) and isinstance(right, Number) and left.rounded and right.rounded):
+        return False
+    return left.unit < right.unit and 2 * abs(left.value - right.value * BINARY[0]) <= right.unit
 
 
 def has_letter(side: Side) -> bool:

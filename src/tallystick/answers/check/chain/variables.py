@@ -11,7 +11,7 @@ from itertools import islice, product
 from tallystick.answers.check.chain.readings import LEAST_FAR, Readings, Sides
 from tallystick.answers.check.chain.sides import names_in
 from tallystick.answers.check.claims import Claim
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, exactly
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, exactly, is_sum
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Side, Statement
 
@@ -19,6 +19,7 @@ MOST_COUNTED = 999  # largest count that is read as a label
 MOST_SCOPES = 64  # combinations of earlier variable values tried per chain
 MOST_TRIED = 2_000  # the same per text
 LEAST_SETTINGS = 4  # of a line that sets its variables again, as in a log
+MOST_ROUGH = 100  # units of its last digit in the size that names a model: 7B, 0.5B, 70B
 UNLIKE = 10  # a size that differs by more than 1/10 is another size, not the same one misquoted
 
 _SETTING = re.compile(r"[\w.]+\s*=\s*[\d,._]+")
@@ -60,8 +61,8 @@ class Variables:
             found: its sides that have a value.
             claims: the claims of the statements before it.
         """
-        if len(found) > 1 and self.readings.wrong(found[:2]) and self._counts(statement, *found[:2]):
-            found = found[1:]
+        if len(found) > 1 and self.readings.wrong(found[:2]):
+            found = found[1:] if self._counts(statement, *found[:2]) or _is_rough(found) else found
         while len(found) > 1 and isinstance(first := found[0].expression, Name):
             origin = self.origin.get(first.name)
             if statement.name not in ("", first.name) and _COMMENT.search(statement.text):
@@ -141,6 +142,13 @@ def _set_again(statements: Sequence[Statement]) -> frozenset[str]:
         if statement.name and isinstance(number := statement.sides[-1].expression, Number):
             found.setdefault(statement.name, set()).add(number.value)
     return frozenset(name for name, values in found.items() if len(values) > 1)
+
+
+def _is_rough(sides: Sides) -> bool:
+    """Return whether a chain begins with a model's rough size: "0.5B = 294M + 148M = 442M"."""
+    size, sum_ = sides[0].expression, sides[1].expression
+    rough = isinstance(size, Number) and size.rounded and size.value < MOST_ROUGH * size.unit
+    return rough and len(sides) > 2 and is_sum(sum_)
 
 
 def _is_other(value: Expression, before: Claim, *, row: bool) -> bool:

@@ -28,11 +28,13 @@ class Links:
         """Return the neighbouring sides of a chain as they are compared, and whether they agree.
 
         A rounded number may round the right result next to a wrong one: "3 × 4096 × 14336 =
-        170,160,768 ≈ 0.176B".
+        170,160,768 ≈ 0.176B". Behind a wrong sum may be what the side before it makes: "12 × 100 +
+        5 = 1300 + 5 = 1205".
         """
         found = [self._pair(left, right, asides) for left, right in pairwise(sides)]
-        for number, ((left, _, met), (_, right, agree)) in enumerate(pairwise(found), 1):
-            if not (met or agree) and _is_rounded(right) and self._agree(left, right, asides):
+        for number, ((left, _, met), (middle, right, agree)) in enumerate(pairwise(found), 1):
+            ends = _is_rounded(right) or _adds(middle.expression)
+            if not (met or agree) and ends and self._agree(left, right, asides):
                 found[number] = left, right, True
         return found
 
@@ -123,6 +125,10 @@ def _factors(product: Expression) -> tuple[Fraction, ...]:
         return ()
     factors = [part.value for part in product.parts if isinstance(part, Number)]
     return tuple(sorted(factors)) if len(factors) == len(product.parts) else ()
+
+
+def _adds(side: Expression) -> bool:
+    return isinstance(side, Operation) and set(side.symbols) <= {"+", "-"}
 
 
 def _is_rounded(side: Side) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import combinations
 from math import log2
 from typing import NamedTuple
 
@@ -54,6 +55,8 @@ from tallystick.derivations.statements import TOTAL, Statement
 
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
+NEARLY = Fraction(1, 50)  # between a total and its largest parts: "~110M" above "24M" and "85M"
+MOST_PARTS = 12  # that are added to see whether they give a total
 LEAST_PRECISE = 50  # a total by its rounding: 6.71B and 80.5M, and no 7B
 
 
@@ -67,10 +70,11 @@ class Whole(NamedTuple):
 def whole(judge: Judge) -> Whole:
     """Return the statement that is the total of the text, if any.
 
-    A number from which a text only computes bytes, operations or hours is given, not counted.
+    A number from which a text only computes bytes, operations or hours is given, not counted. So is
+    a rounded one that the text opens with and never comes to.
     """
     found = _stated_whole(judge)
-    if found.place is None or not _counts(judge, found.place):
+    if found.place is None or not _counts(judge, found.place) or _is_quoted(judge, found.place):
         return Whole(None, found.several)
     several = named_apart(judge, found.place) if judge.quantities is None else ()
     return Whole(None, several) if several else found
@@ -131,7 +135,7 @@ def _stated_whole(judge: Judge) -> Whole:
         place for place, claim in found.items() if claim.match and claim.match.component and not is_near(judge, claim)
     }
     # "total" of the embeddings, and of a layer's attention
-    if len(sections) > 1 or any(_has_larger(judge, place) for place in sections):
+    if len(sections) > 1 or any(_has_larger(judge, place) or _goes_on(judge, place) for place in sections):
         found = {place: claim for place, claim in found.items() if place not in sections}
     found = {place: claim for place, claim in found.items() if not is_of_section(judge, claim, largest)}
     found = {place: claim for place, claim in found.items() if not is_below_part(judge, place, largest)}
@@ -192,6 +196,26 @@ def _is_given(judge: Judge, place: int) -> bool:
     claim = judge.so_far.at(place)
     computed = any(one is not None and one.expression is not None for one in judge.claims[:place])
     return claim.expression is None and claim.is_rounded and not computed
+
+
+def _is_quoted(judge: Judge, place: int) -> bool:
+    """Return whether a text opens with a rounded total, and its other numbers do not give it.
+
+    Example: "Total parameters: 46.7B", a list of settings, and "32 × 939.52M = 30.06B".
+    """
+    stated = judge.derivation.statements[place]
+    if not _is_given(judge, place) or sums_rows(judge, place) or stated.titles:
+        return False
+    total, line = judge.so_far.at(place).stated, stated.line
+    others = [
+        (statement.line, one)
+        for statement, one in zip(judge.derivation.statements, judge.claims, strict=True)
+        if one and statement.line != line and one.stated * LEAST_OF_PARTS >= total and not measures(statement)
+    ]
+    opens = all(line < other for other, _ in others) and any(one.expression is not None for _, one in others)
+    parts = sorted({one.stated for _, one in others}, reverse=True)[:MOST_PARTS]
+    sums = (sum(some) for count in (1, 2, 3) for some in combinations(parts, count))
+    return opens and len(parts) > 1 and not any(abs(one - total) <= NEARLY * total for one in sums)
 
 
 def _is_item(statement: Statement) -> bool:
@@ -257,6 +281,12 @@ def _has_larger(judge: Judge, place: int) -> bool:
     return any(
         one and one.adds and not (one.kind or one.used) and one.meant > size for one in judge.claims[place + 1 :]
     )
+
+
+def _goes_on(judge: Judge, place: int) -> bool:
+    """Return whether a text computes more behind a part, and breaks off before the whole."""
+    behind = zip(judge.claims[place + 1 :], judge.derivation.statements[place + 1 :], strict=True)
+    return any(one and one.expression and one.adds and not measures(line) for one, line in behind)
 
 
 def _is_stack(claim: Claim) -> bool:

@@ -12,6 +12,7 @@ from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.whole.prose import in_prose
 from tallystick.answers.check.whole.sections import (
+    ONLY,
     about_of,
     active_in,
     adds,
@@ -125,6 +126,7 @@ def _layers_alone(judge: Judge) -> int | None:
         for place, claim in enumerate(judge.claims)
         if claim is not None and claim.match is not None and claim.match.is_layers and not claim.match.one_layer
         if claim.expression is not None and not measures(judge.derivation.statements[place])
+        if not ONLY.search(judge.derivation.statements[place].plain)
     ]
     largest = largest_of(judge) if found else 0
     ways = (place for place, one in reversed(found) if one.meant >= largest and not counts_embeddings(judge, one))
