@@ -40,6 +40,7 @@ READS_WORDS = {
     "derivations/statements.py",
     "derivations/expressions/phrases.py",
     "derivations/reader.py",
+    "derivations/said_again.py",
     "derivations/text/respelled.py",
     "derivations/expressions/scales.py",
     "derivations/expressions/tokens.py",

@@ -109,8 +109,9 @@ class Reading:
         if not sides:
             return
         if len(sides) == 1 and not (name or label.strip() or _is_sum(sides[0].expression)):
-            label = self._heading_of(line)
-            if not (TOTAL.search(label) and line.plain.lstrip("≈~- ")[:1].isdigit()):
+            heads = (one for one in (self._heading_of(line), self.section) if TOTAL.search(one))
+            label = next(heads, "")  # "**Total:**", perhaps with "Summing up the parts:" below it
+            if not (label and line.plain.lstrip("≈~- ")[:1].isdigit()):
                 return
         first = sides[0].expression
         if isinstance(first, Name) and defines and not name:

@@ -20,6 +20,8 @@ RIGHT = [
     "Total: 12 × 7,087,872 = 85,054,464个 ≈ 85.1M（8500万）",
     "| Entries for each query | ~1,152 (1024+128) | ~7,940 (~7.8K+128) |",
     "| Weights | 124,439,808 (497.8 MB) | 85,054,464 ≈ 85.1M |",
+    "The model has 73,531,646 total parameters (~73.5M):\n\nBlock: 2 × 768 = 1,536",
+    "Block: 2 × 768 = 1,536. With 124,439,808 parameters (~163M with a head of its own) it is small.",
     "Embedding: 128256 × 4096 = 526M",  # raised from 525.3M
 ]
 WRONG = [
@@ -39,6 +41,10 @@ WRONG = [
     ("| Embedding | 2,621,440 (2.92M) | 5,242,880 ≈ 5.24M |", [2_621_440]),
     ("Blöcke: 85.054.464 (≈ 95,1 Mio.)", [85_054_464]),
     ("Norm: 2 × 768 = 1,536. It has 6 blocks, in all `11_586_240` (14.59M) parameters.", [11_586_240]),
+    ("Norm: 2 × 768 = 1,536\n\nThe model has **73,531,646** total parameters (~79.5M):", [73_531_646]),
+    ("Norm: 2 × 768 = 1,536\n\nIt comes to 108,489,216 parameters — about 178.5M — and no more", [108_489_216]),
+    ("| Norm | 2 × 768 | 1,536 |\n| **Total** | | **~10,770,816 (about 20.8M)** |", [10_770_816]),
+    ("Norm: 2 × 768 = 1,536\n\nTotal: 10,223M ≈ 17.22B", [10_223_000_000]),
     ("Embedding: 128256 × 4096 = 529M", [525_336_576]),
 ]
 

@@ -24,6 +24,13 @@ TOTALS = {
         "The input has in all: 23440896 + 1536 + 393216 + 1536 = 23837184\n\nA head: (768 × 64 + 64) × 3 = 147648\n\n12 heads: 147648 × 12 = 1771776\n",
         "bert-base-uncased", None, None,
     ),
+    "a subtotal of the layers, and nothing behind it": (
+        "| Part | One | × 32 |\n|---|---|---|\n| Attention | 41,943,040 | 1,342,177,280 |\n| MLP | 135,266,304 | 4,328,521,728 |\n"
+        "| Subtotal | 177,209,344 | 5,670,699,008 |\n", "llama-2-7b", None, None,
+    ),
+    "a number below a heading and a sentence": (
+        "Words: 40478 × 768 = 31.1M\n\n**Total Number of Parameters:**\n\nSumming up the counts of the parts:\n\n**~117 million**\n", "gpt2", 7, 117_000_000,
+    ),
     "layers only": (
         "BERT: 4 × 768² = 2.36M\nMLP: 8 × 768² = 4.72M\n12 layers × 7.08M = 85M parameters in blocks only\n", "bert-base-uncased", None, None,
     ),

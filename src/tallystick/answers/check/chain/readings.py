@@ -122,8 +122,10 @@ class Readings:
         typed = (one for one in others if self._is_typed(one, LEAST_SUM_SLIP if one is grouped else LEAST_SLIP))
         named = len(stored) == 1  # the line names its format: "(fp16)"
         kept = (one for one in stored if named or self._nearly(one, within=NEAR_BYTES))
-        found = found or next(near, None) or next(summed, None) or next(typed, None) or next(kept, None)
-        return found or self._in_letter(bare)
+        found = found or next(near, None) or next(summed, None)
+        if found is None and (found := next(typed, None)) is not None and self._is_typed(sides, LEAST_SLIP):
+            return sides  # "10,223M ≈ 17.22B" has a digit wrong as it stands
+        return found or next(kept, None) or self._in_letter(bare)
 
     def _in_letter(self, sides: Sides) -> Sides:
         """Return a chain without the divisor that the letter of its result means.
@@ -250,7 +252,10 @@ class Readings:
 
         The reading with fewer wrong links, then with the smaller differences, is chosen.
         """
-        if not any(has_aside(side.expression) for side in sides):
+        for side in sides:  # much faster than `any`
+            if has_aside(side.expression):
+                break
+        else:
             return False
 
         def wrong(asides: bool) -> tuple[int, Fraction]:

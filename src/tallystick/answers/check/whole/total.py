@@ -51,7 +51,7 @@ from tallystick.answers.check.whole.several import (
 )
 from tallystick.answers.check.whole.unstated import running, unstated
 from tallystick.derivations.arithmetic import ASIDES, Number, Operation
-from tallystick.derivations.statements import TOTAL, Statement
+from tallystick.derivations.statements import SUBTOTAL, TOTAL, Statement
 
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
@@ -233,7 +233,10 @@ def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -
     statement = judge.derivation.statements[place]
     if _is_model(judge, claim, rounded=True):  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
         return not is_part(judge, claim) or adds(claim) or is_total(statement)
-    if is_part(judge, claim) or _is_share(claim) or SO_FAR.search(statement.label):
+    below = judge.quantities is not None and SUBTOTAL.search(
+        statement.label
+    )  # of the layers, in a text that ends there
+    if is_part(judge, claim) or _is_share(claim) or SO_FAR.search(statement.label) or below:
         return False
     about = about_of(statement)
     if is_total(statement):
