@@ -40,7 +40,6 @@ READS_WORDS = {
     "derivations/statements.py",
     "derivations/expressions/phrases.py",
     "derivations/reader.py",
-    "derivations/said_again.py",
     "derivations/text/respelled.py",
     "derivations/expressions/scales.py",
     "derivations/expressions/tokens.py",

@@ -18,7 +18,6 @@ from tallystick.derivations.expressions.tokens import Token, writes_dots
 from tallystick.derivations.expressions.units import unit_of
 from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Below, as_shown
 from tallystick.derivations.rows import Rows
-from tallystick.derivations.said_again import said_again
 from tallystick.derivations.shown_sizes import shown_sizes
 from tallystick.derivations.statements import (
     BOUND,
@@ -185,8 +184,6 @@ class _Reader(Rows, Totals):
         self._line(line)
         if len(self.statements) == before:
             self._title(line)
-        if "," in line.plain:
-            self._again(line, before)
         heading = _HEADING.match(line.text) is not None
         new, colon = self.statements[before:], line.plain.rstrip(_QUOTED).endswith((":", "\uff1a"))
         # "### GPT-S (d=768, L=12)", "TOTAL (full=False):"
@@ -276,18 +273,6 @@ class _Reader(Rows, Totals):
         if len(title["words"].split()) <= MOST_TITLE and all(map(_OF_NUMBER.match, said)):
             side = Side(number, loose=pieces[0].kind != "number", unit=unit_of(pieces))
             self._add(line, title["words"], [side], clause=title["inside"], titles=True)
-
-    def _again(self, line: Line, before: int) -> None:
-        """Put the number that a line says again behind it: "73,531,646 parameters (~79.5M)"."""
-        for number, again in said_again(self._tokens(line.plain)):
-            sides = Side(number), Side(again, loose=True)
-            for place, one in enumerate(self.statements[before:], before):
-                if len(one.sides) == 1 and one.sides[0].expression in (number, again):
-                    self.statements[place] = one._replace(sides=sides)
-                    break
-            else:
-                if len(self.statements) == before:
-                    self._add(line, line.plain, sides)
 
     def _shown(self, line: Line) -> None:
         """Define the variables whose sizes an equation shows: "C × 3C = 768 × 2304"."""

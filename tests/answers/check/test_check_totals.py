@@ -28,6 +28,9 @@ TOTALS = {
         "| Part | One | × 32 |\n|---|---|---|\n| Attention | 41,943,040 | 1,342,177,280 |\n| MLP | 135,266,304 | 4,328,521,728 |\n"
         "| Subtotal | 177,209,344 | 5,670,699,008 |\n", "llama-2-7b", None, None,
     ),
+    "an estimate of another kind of model": (
+        "Example: LLaMA-7B (L=32, d=4096) ≈ 12 × 32 × 4096² ≈ 6.4B params (close to actual 7B)\n", "llama-7b", 1, 6_400_000_000,
+    ),
     "a number below a heading and a sentence": (
         "Words: 40478 × 768 = 31.1M\n\n**Total Number of Parameters:**\n\nSumming up the counts of the parts:\n\n**~117 million**\n", "gpt2", 7, 117_000_000,
     ),

@@ -1,4 +1,4 @@
-"""Find a rounding that differs from the number right before it: "38,597,376 (~28.6M)"."""
+"""Find a rounding that differs from the number before it: "38,597,376 (~28.6M)"."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
+from tallystick.answers.check.chain.binary import in_binary
 from tallystick.answers.check.claims import of_line
 from tallystick.answers.check.equations import Judge
 from tallystick.derivations.arithmetic import decimal
@@ -15,12 +16,16 @@ from tallystick.derivations.slips import is_typed_for, misrounds
 
 SHORT = 2  # digits of a rounding behind a sign or word for "about"
 MOST_LINE = 10_000  # characters
+_WORDS_FOR = r"(?:about|roughly|approximately|approx\.?|around|circa|ca\.|rund|etwa|environ|cerca de|около|примерно)\s"
 _ABOUT = (
-    r"[~≈→]|[-=]>|[,;]\s(?:or\s|i\.e\.,?\s|so\s)?(?:about|roughly|approximately|approx\.?|around|circa|ca\.|rund|etwa|environ|cerca de|около|примерно)\s"
+    rf"[~≈→]|[-=]>|(?:[,;]\s|(?<=[(\uff08])|[—–]\s)(?:or\s|i\.e\.,?\s|so\s)?{_WORDS_FOR}"
     r"|\s(?:or about|or roughly|i\.e\.)\s|[,，、]?\s?(?:约|即约|約|약)"
 )
+# "73,531,646 parameters in all (~73.5M)"
+_COUNTED = r"(?:\s[^\W\d]{2,20}){0,3}\s(?:param(?:eter)?s|weights)(?:\s[^\W\d]{2,20}){0,3}|(?:\s[^\W\d]{2,20}){1,3}(?=\s?[(\uff08])"
 _ROUNDED = re.compile(
-    r"(?<![\d.,_])(?P<number>\d{1,3}(?:[,_]\d{3}){1,4}|\d{1,3}(?:[. ]\d{3}){2,4}|\d{4,15})[*`$]*(?:\s(?:param(?:eter)?s|weights))?(?:\s?|\s{2,40}(?=[(\uff08]))"
+    r"(?<![\d.,_])(?P<number>\d{1,3}(?:[,_]\d{3}){1,4}|\d{1,3}(?:[. ]\d{3}){2,4}|\d{4,15})"
+    rf"[*`$]*(?:{_COUNTED})?(?:\s?|\s{{2,40}}(?=[(\uff08]))"
     rf"[(\uff08]?(?P<about>(?:{_ABOUT})\s?[~≈]?|(?<=[(\uff08]))\s?"
     rf"(?P<digits>\d{{1,4}}(?:\.\d{{1,4}}|,\d\d?)?)\s?(?P<letter>(?:[KMB]|{WORDS})(?!\w)|{MYRIADS})(?!\s?[-+*/×·])",
     re.IGNORECASE,
@@ -43,6 +48,8 @@ def _rounded(text: str) -> Iterator[tuple[Fraction, Fraction, bool]]:
         number = Fraction(re.sub(r"\D", "", both["number"]))
         rounded = times(decimal(both["digits"]), Fraction(10 ** SCALES[both["letter"].lower()]))
         right = abs(rounded.value - number) <= rounded.unit
+        if in_binary(rounded) == number:
+            continue  # "4,718,592 ≈ 4.5M" of 1,048,576
         short = both["about"] and is_typed_for(rounded, number, least=SHORT)
         if right or short or misrounds(rounded, number):
             yield number, rounded.value, right

@@ -122,6 +122,18 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         ),
         _without_product,
     ),
+    # "768 × (12 × 64 = 768)", but no "4096 × (8 × 128 = 1034)"
+    (
+        "(",
+        re.compile(
+            r"(?P<before>[*×x]\s?)?\((?P<one>\d{1,7})\s?[*×x]\s?(?P<other>\d{1,7})\s?=\s?(?P<size>\d{1,7})\)(?(before)|(?=\s?[*×x]\s?\d))"
+        ),
+        lambda found: (
+            f"{found['before'] or ''}{found['size']}"
+            if int(found["one"]) * int(found["other"]) == int(found["size"])
+            else found[0]
+        ),
+    ),
     # "(a) 49,536 · (b) 198,272"
     ("(", re.compile(r"(?<=\d)\s\*\s(?=\([a-h]\)\s)"), ", "),
     # The label of an addend: "32 layers: 46,439,333,888 + head (32000 × 4096): 131,072,000 = …"

@@ -33,7 +33,8 @@ def binary(left: Side, right: Side, one: Fraction, other: Fraction) -> str:
     """Return why a rounded number of bytes or operations may be right: 1,024 counts as 1,000."""
     number, given = right.expression, left.expression
     counts = _counts_binary(number, one) or _counts_binary(given, other) or _next_letter(given, number)
-    if one != other and (counts or _restates(given, number)):
+    multiplies = isinstance(given, Operation) and given.symbols[0] == "*" and _multiplies_binary(given, one, other)
+    if one != other and (counts or multiplies or _restates(given, number)):
         return BINARY_LETTER
     ratio = max(one, other) / min(one, other)
     lettered = right.unit == "bytes" or (isinstance(number, Operation) and _has_billions(given))
@@ -116,10 +117,23 @@ def _counts_binary(side: Expression, meant: Fraction) -> bool:
     lettered = [number for number in numbers if isinstance(number, Number) and number.rounded]
     if len(lettered) < len(numbers):
         return False
-    binary = [_in_binary(number, number.value) for number in lettered]
+    binary = [in_binary(number) for number in lettered]
     last = lettered[-1]
     whole = last.unit in _LETTERED and last.value >= PREFIXES[0] * last.unit  # "2560M" has the letter M, not G
-    return sum(binary) == meant or (whole and len(lettered) == 1 and _in_binary(last, last.unit) == meant)
+    return sum(binary) == meant or (whole and len(lettered) == 1 and in_binary(last, last.unit) == meant)
+
+
+def _multiplies_binary(product: Operation, value: Fraction, meant: Fraction) -> bool:
+    """Return whether a product is exactly a number if the letter of a factor counts 1,024.
+
+    Example: "128 × 4.5M = 603,979,776".
+    """
+    lettered = [one for one in product.parts if isinstance(one, Number) and one.rounded and one.value >= PREFIXES[0]]
+    return (
+        len(lettered) == 1
+        and set(product.symbols) == {"*"}
+        and value * in_binary(lettered[0]) == meant * lettered[0].value
+    )
 
 
 def _restates(left: Expression, right: Expression) -> bool:
@@ -149,9 +163,9 @@ def meets_binary(number: Expression, meant: Value) -> bool:
     return stated is not None and any(stated.times(exactly(power)).meets(meant) for power in powers)
 
 
-def _in_binary(number: Number, size: Fraction) -> Fraction:
+def in_binary(number: Number, size: Fraction | None = None) -> Fraction:
     """Return a number with a letter in powers of 1,024: 2^20 for 1M.
 
-    The letter is the largest one below `size`.
+    The letter is the largest one below `size`, or below the number.
     """
-    return number.value * Fraction(1024, 1000) ** _letter(size)
+    return number.value * Fraction(1024, 1000) ** _letter(number.value if size is None else size)

@@ -19,6 +19,7 @@ from tallystick.answers.check.whole.sections import (
     counts_embeddings,
     factors_of,
     is_matrix,
+    is_near,
     is_of_section,
     is_part,
     largest_of,
@@ -33,7 +34,10 @@ PER_SQUARE = 12  # weights of a layer, in squares of its width: 4 of attention a
 
 def unstated(judge: Judge) -> int | None:
     """Return the total of a text that calls none of its numbers the total, or None."""
-    ways = (way(judge) for way in (_of_adapters, _difference, _last_sum, _root, in_prose, _layers_alone, _stored))
+    ways = (
+        way(judge)
+        for way in (_of_adapters, _difference, _last_sum, _root, in_prose, _layers_alone, _estimated, _stored)
+    )
     return next((place for place in ways if place is not None), None)
 
 
@@ -131,6 +135,13 @@ def _layers_alone(judge: Judge) -> int | None:
     largest = largest_of(judge) if found else 0
     ways = (place for place, one in reversed(found) if one.meant >= largest and not counts_embeddings(judge, one))
     return next(ways, None)
+
+
+def _estimated(judge: Judge) -> int | None:
+    """Return the estimate 12·L·d² of a text that computes nothing larger, or None."""
+    found = [place for place, one in enumerate(judge.claims) if one and _is_estimate(one) and is_near(judge, one)]
+    largest = largest_of(judge) if found else 0
+    return next((place for place in found if judge.so_far.at(place).meant >= largest), None)
 
 
 def _stored(judge: Judge) -> int | None:
