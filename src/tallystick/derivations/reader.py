@@ -304,7 +304,8 @@ class _Reader(Rows, Totals):
             behind = "" if dash and line.plain[pieces[place + 1].start - 1].isspace() else behind  # "8.03 B — the sum"
             around = pieces[max(0, place - 1) : place + 2 if behind else place]
             operand = any(one.kind == "operator" for one in around) and not _is_shared(pieces, place)
-            if operand or _MODEL.search(before) or _OF_MODEL.match(behind):
+            share = before == "of" and place > 1 and pieces[place - 2].text.endswith("%")  # "31% of 124M"
+            if share or operand or _MODEL.search(before) or _OF_MODEL.match(behind):
                 continue
             if unit_of(pieces[place : place + 3]) in ("", "parameters"):
                 label = _last_words(line.plain, pieces, place)

@@ -477,3 +477,11 @@ def test_the_rows_of_a_table_before_it_are_no_addends(total, wrong):
 )
 def test_a_total_is_judged_by_the_lines_that_it_adds(text, wrong):
     assert found_in(f"{text}\n", "gpt2" if "Grand" in text else None)[0] == wrong
+
+
+@pytest.mark.parametrize(("total", "wrong"), [("92,160", []), ("92,180", [92_160])])
+def test_a_string_of_code_holds_lines_of_its_own(total, wrong):
+    text = f'"per block\\n  W1  64 x 256   16,384\\n  W2  256 x 64   16,384\\nhead  64 x 928   59,392\\n\\nTOTAL   {total}",\n'
+    answer = tallystick.check(text)
+    assert [one.should_be for one in answer.equations if not one.correct] == wrong
+    assert answer.total_claimed == int(total.replace(",", ""))

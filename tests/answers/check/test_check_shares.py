@@ -81,3 +81,17 @@ def test_a_percentage_is_corrected_in_percent():
     assert (equation.percent, equation.right, round(equation.should_be, 2)) == (True, 35, 31.02)
     (other,) = tallystick.check("P(idle) = 1 - 6/64 = 0.94625").equations
     assert (other.percent, other.right) == (False, 0.94625)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("GPT-2: 50257 × 768 = 38.6M ({}% of 124M total)", 31.13),
+        ("Blocks: 12 × 7.09M ≈ 85.1M, **{}% of 124.4M**", 68.41),
+        ("LLaMA-2: 32000 × 4096 = 131M (~{}% of the 7B)", 1.87),
+    ],
+)
+def test_a_share_with_both_of_its_numbers_is_computed(line, found):
+    assert wrong(line.format(round(found, 1))) == []
+    assert wrong(line.format("7.7")) == [(1, 7.7, found)]
+    assert tallystick.check(line.format("7.7")).total_claimed is None

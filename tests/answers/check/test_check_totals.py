@@ -28,6 +28,7 @@ TOTALS = {
         "| Part | One | × 32 |\n|---|---|---|\n| Attention | 41,943,040 | 1,342,177,280 |\n| MLP | 135,266,304 | 4,328,521,728 |\n"
         "| Subtotal | 177,209,344 | 5,670,699,008 |\n", "llama-2-7b", None, None,
     ),
+    "a model named by its total": ("共享：100 × 128 = 12800\n在 0.8M 总参数的模型中占了约 3%。\n", None, None, None),
     "an estimate of another kind of model": (
         "Example: LLaMA-7B (L=32, d=4096) ≈ 12 × 32 × 4096² ≈ 6.4B params (close to actual 7B)\n", "llama-7b", 1, 6_400_000_000,
     ),

@@ -13,6 +13,7 @@ from tallystick.answers.check.chain.sides import is_share
 from tallystick.answers.check.claims import Claim, as_number, is_total, is_whole, lone, of_line
 from tallystick.answers.check.equations import Judge
 from tallystick.derivations.arithmetic import Number, Value, decimal
+from tallystick.derivations.expressions.tokens import tokens
 from tallystick.derivations.slips import is_typed_for
 
 LEAST_RIGHT = 2  # shares of one total that show what they are of
@@ -20,8 +21,15 @@ LEAST_ROWS = 3  # shares of one total that prove another one of it wrong
 LEAST_DIGITS = 2  # of a share that is another but for one
 LEAST_OFF = 2  # units of its last digit; a share of a rounded total may be one off
 MOST_BETWEEN = 3  # lines from one share to the next of the same list
+MOST_LINE = 10_000  # characters
 MOST_WHOLES = 20  # totals of a text that a share may be of
 WHOLE = 100
+_NUMBER = r"\d[\d,._]{0,20}(?:\s?[KMBT])?(?![\w.,]*\d)"
+# "= 38.6M (31% of 124M total)"
+_PART_OF = re.compile(
+    rf"(?<![\w.,/^*+-])(?P<part>{_NUMBER})[*`$]*\s?(?:param(?:eter)?s\s?)?(?:[(\uff08]|[=≈,]\s)[~≈*`]*\s?(?P<digits>\d{{1,3}}(?:[.,]\d{{1,3}})?)\s?\\?%[*`]*"
+    rf"\s(?:of|von|de)\s(?:the\s|all\s)?[~≈]?[*`]*(?P<whole>{_NUMBER})"
+)
 _SHARE = re.compile(r"(?<![\w.,+-])(?P<digits>\d{1,3}(?:[.,]\d{1,3})?)\s?\\?%")
 
 
@@ -52,6 +60,7 @@ class _Share(NamedTuple):
 
 def judge_shares(judge: Judge) -> None:
     """Record the shares that are right, and those with a digit wrong in a list of right ones."""
+    _judge_parts(judge)
     if not (shares := _shares(judge)):
         return
     judged, wholes = judge.numbers(), _wholes(judge)
@@ -61,6 +70,25 @@ def judge_shares(judge: Judge) -> None:
                 text = judge.derivation.lines[row.line - 1].strip()
                 stated = row.percent.value
                 judge.equations.append(of_line(row.line, text, text, share, stated, right=right, percent=True))
+
+
+def _judge_parts(judge: Judge) -> None:
+    """Record the shares whose line has both of their numbers: "38.6M (31% of 124M)"."""
+    for line, text in enumerate(judge.derivation.lines, 1):
+        for found in _PART_OF.finditer(text) if "%" in text and len(text) <= MOST_LINE else ():
+            part, whole = (_claim(found[name]) for name in ("part", "whole"))
+            row = _Share(line, decimal(found["digits"]), (part,) if part else ())
+            share = row.of(whole) if whole else None
+            if share is not None:
+                right = not row.misses(share, LEAST_OFF)
+                plain, stated = text.strip(), row.percent.value
+                judge.equations.append(of_line(line, plain, plain, share.exact, stated, right=right, percent=True))
+
+
+def _claim(text: str) -> Claim | None:
+    """Return a number with its letter, or None."""
+    found = tokens(text)
+    return lone(found[0].number) if len(found) == 1 and found[0].number is not None else None
 
 
 def _shares(judge: Judge) -> list[_Share]:

@@ -46,6 +46,11 @@ _SIGNS = ("+", "*", "×", r"\times", r"\cdot")
 _ARITHMETIC = re.compile(r"\s*\(*\d[\d\s().,+*/^-]*")
 _ENDS_IN_VALUE = re.compile(r"[\w)\]%]\s*$")
 _STRING_BREAK = re.compile(r"\\n(?=[\sA-Z0-9\\•*-]|$)")  # in a string of code; \nu and \neq are LaTeX
+# The same in a string with several, but no command of LaTeX
+_ANY_BREAK = re.compile(
+    r"\\n(?!(?:eq|u|abla|ot(?:in)?|i|mid|less|geq|leq|exists|ewline|onumber|earrow|warrow)(?![a-z]))"
+)
+LEAST_BREAKS = 3
 _ROW = re.compile(r"(?=<tr\b)")
 _ENDS_IN_TOTAL = re.compile(r"\w[.;,)]?\s+total:\s*$", re.IGNORECASE)  # of a sentence that the next line completes
 _NUMBER = re.compile(r"\s*\d[\d,.' ]*\d")
@@ -77,7 +82,8 @@ def lines_in(text: str) -> Iterator[Line]:
 def _pieces(written: str) -> list[str]:
     """Return the lines of a string in code, or the rows of a table in HTML, on one line."""
     if "\\n" in written and _QUOTE.search(written):
-        return _STRING_BREAK.split(written)
+        pieces = _STRING_BREAK.split(written)
+        return pieces if len(pieces) <= LEAST_BREAKS else _ANY_BREAK.split(written)
     return _ROW.split(written) if "<tr" in written else [written]
 
 
