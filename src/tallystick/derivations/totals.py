@@ -67,7 +67,7 @@ class Totals(Values):
     def _sum_of_results(self, line: Line) -> None:
         """Add the sum of results in parentheses, if all of these are right."""
         added, products = sum_of_results(line.plain)
-        if added and all(self._gives(*one) for one in products):
+        if products and all(self._gives(*one) for one in products):
             self._chains(line, added, line.plain.partition(":")[0])
 
     def _gives(self, product: str, result: str) -> bool:

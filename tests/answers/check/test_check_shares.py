@@ -87,6 +87,7 @@ def test_a_percentage_is_corrected_in_percent():
     ("line", "found"),
     [
         ("GPT-2: 50257 × 768 = 38.6M ({}% of 124M total)", 31.13),
+        ("v7:  50,257 × 160 = 8.0M  ({}% of 10.6M total)", 75.47),
         ("Blocks: 12 × 7.09M ≈ 85.1M, **{}% of 124.4M**", 68.41),
         ("LLaMA-2: 32000 × 4096 = 131M (~{}% of the 7B)", 1.87),
     ],

@@ -27,7 +27,7 @@ WHOLE = 100
 _NUMBER = r"\d[\d,._]{0,20}(?:\s?[KMBT])?(?![\w.,]*\d)"
 # "= 38.6M (31% of 124M total)"
 _PART_OF = re.compile(
-    rf"(?<![\w.,/^*+-])(?P<part>{_NUMBER})[*`$]*\s?(?:param(?:eter)?s\s?)?(?:[(\uff08]|[=≈,]\s)[~≈*`]*\s?(?P<digits>\d{{1,3}}(?:[.,]\d{{1,3}})?)\s?\\?%[*`]*"
+    rf"(?<![\w.,/^*+-])(?P<part>{_NUMBER})[*`$]*\s{{0,3}}(?:param(?:eter)?s\s?)?(?:[(\uff08]|[=≈,]\s)[~≈*`]*\s?(?P<digits>\d{{1,3}}(?:[.,]\d{{1,3}})?)\s?\\?%[*`]*"
     rf"\s(?:of|von|de)\s(?:the\s|all\s)?[~≈]?[*`]*(?P<whole>{_NUMBER})"
 )
 _SHARE = re.compile(r"(?<![\w.,+-])(?P<digits>\d{1,3}(?:[.,]\d{1,3})?)\s?\\?%")

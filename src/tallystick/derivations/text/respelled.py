@@ -12,7 +12,7 @@ _SAID = re.compile(
     r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
 )
 _NUMBER = r"[≈~]?\s?\d[\d.,]{0,15}\s?[KMB]?"
-_RESULT = re.compile(rf"\((?P<product>[^()=≈]{{1,80}})[=≈]\s*(?P<result>{_NUMBER})\s?\)")
+_RESULT = re.compile(rf"\((?:(?P<product>[^()=≈]{{1,80}})[=≈]\s*)?(?P<result>{_NUMBER})\s?\)")
 _PLUS = re.compile(r"\s*\+\s*[^\d=≈+]{0,60}")
 _STATED = re.compile(rf"\s*[=≈]\s*{_NUMBER}(?!\d)[^=≈\d]*")
 _ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
@@ -122,6 +122,10 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         ),
         _without_product,
     ),
+    # "12 × (9.0 + 9 + 9) MB = 324 MB"
+    ("B", re.compile(r"(\(\s?\d[\d\s.,]*(?:[+*/-]\s?\d[\d\s.,]*){1,9}\))\s?(?=[KMGT]i?B\b)"), r"\1 * 1 "),
+    # "#define FFN_DIM (4 * N_EMBD)  // 3072" of C
+    ("define ", re.compile(r"^\s*#?\s*define\s+([A-Za-z]\w{1,40})\s+(?=[\d(])"), r"\1 = "),
     # "768 × (12 × 64 = 768)", but no "4096 × (8 × 128 = 1034)"
     (
         "(",
@@ -191,7 +195,7 @@ def sum_of_results(text: str) -> tuple[str, list[tuple[str, str]]]:
     if stated is None or not all(map(_PLUS.fullmatch, between)):
         return "", []
     return f"{' + '.join(one['result'] for one in found)} {stated[0]}", [
-        (one["product"], one["result"]) for one in found
+        (one["product"], one["result"]) for one in found if one["product"]
     ]
 
 

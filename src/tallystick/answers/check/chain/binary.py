@@ -70,8 +70,10 @@ def has_letter(side: Side) -> bool:
     """
     if isinstance(side.expression, Operation) and "/" in side.expression.symbols:
         return True
-    numbers = (number for number in numbers_in(side.expression) if number.rounded)
-    return any(number.value < BILLION or side.unit == "bytes" for number in numbers)
+    numbers = [number for number in numbers_in(side.expression) if number.rounded]
+    parts = side.expression.parts if isinstance(side.expression, Operation) else ()
+    each = parts[-1:] and isinstance(parts[-1], Number) and not parts[-1].rounded  # "6.7B weights × 2 bytes"
+    return any(number.value < BILLION or (side.unit == "bytes" and not each) for number in numbers)
 
 
 def keeps_letter(left: Side, number: Expression) -> bool:

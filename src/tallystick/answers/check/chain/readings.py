@@ -53,6 +53,7 @@ from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Side, Statement
 
 NEAR_SUM = Fraction(1, 4)  # the same of a sum in an omitted unit and its wrong result
+LEAST_FACTOR = 4  # digits of a factor that is the side before it but for one
 LEAST_SLIP = 1000  # a shorter number is another one but for a digit by chance, in some unit
 LEAST_SUM_SLIP = 100  # the same of a sum: "14 + 84 + 28 = 726 GB"
 
@@ -349,11 +350,12 @@ class Readings:
         Example: "384 × 384 + 384 × 128 ≈ 195K × 10 = 1.95M" has 195K for the sum.
         """
         factor = first_factor(right.expression)
-        number = factor if isinstance(factor, Number) and factor.rounded and factor is not right.expression else None
+        number = factor if isinstance(factor, Number) and factor is not right.expression else None
         if number is None or isinstance(left.expression, Number):
             return right
-        near = self.are_near(left, Side(number), asides=asides, within=NEAR_SUM)
-        return right._replace(expression=number) if near else right
+        near = number.rounded and self.are_near(left, Side(number), asides=asides, within=NEAR_SUM)
+        typed = is_typed_for(number, self.value(left.expression, asides).exact, least=LEAST_FACTOR)
+        return right._replace(expression=number, sure=right.sure or typed) if near or typed else right
 
     def _is_parallel(self, left: Expression, right: Expression, asides: bool) -> bool:
         """Return whether a sum has the results of the addends of another, but for one of them.

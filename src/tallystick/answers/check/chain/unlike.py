@@ -48,6 +48,7 @@ _CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, _PER
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
+_LEAST_DIGITS = 2  # of a fraction that is computed but for one
 _NEAR_FRACTION = 8  # a result within an eighth of a computed fraction is meant as it
 _ROUND = 2  # digits before the zeros of a round number
 _FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
@@ -132,7 +133,8 @@ def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) 
     """
     share = isinstance(right, Number) and right.rounded  # "= 12.5%"
     computed = isinstance(left, Operation) and not has_names(left)
-    near = abs(one - other) * _NEAR_FRACTION <= abs(one)
+    typed = isinstance(right, Number) and is_typed_for(right, one, least=_LEAST_DIGITS)  # "38.6M / 124M = 0.71"
+    near = typed or abs(one - other) * _NEAR_FRACTION <= abs(one)
     if min(one, other) <= 0 or (max(one, other) < 1 and not share and not (computed and near)):
         return "relates fractions, or numbers that are not positive, and counts nothing"
     return ""
