@@ -124,6 +124,8 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     ),
     # "12 × (9.0 + 9 + 9) MB = 324 MB"
     ("B", re.compile(r"(\(\s?\d[\d\s.,]*(?:[+*/-]\s?\d[\d\s.,]*){1,9}\))\s?(?=[KMGT]i?B\b)"), r"\1 * 1 "),
+    # "d_model d = 64" of a table of symbols
+    ("_", re.compile(r"^(\s*(?:[-*•]\s)?)[a-z]+(?:_[a-z]+)+\s+(?=[A-Za-z](?:_\w{1,5})?\s?=\s?[\w(])"), r"\1"),
     # "#define FFN_DIM (4 * N_EMBD)  // 3072" of C
     ("define ", re.compile(r"^\s*#?\s*define\s+([A-Za-z]\w{1,40})\s+(?=[\d(])"), r"\1 = "),
     # "768 × (12 × 64 = 768)", but no "4096 × (8 × 128 = 1034)"
