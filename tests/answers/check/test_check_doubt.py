@@ -28,7 +28,6 @@ RIGHT = [
     "| One expert | 3 × 768 × 2048 = 4 718 592 ≈ 4.5M |\n| One layer | 128 × 4.5M = 603 979 776 ≈ 0.6B |",  # of 1,048,576
     "| `q` | 768 × (12×64=768) | 589,824 |\n| `k` | 768 × (4×64=256) | 196,608 |\n| `v` | 768 × 256 | 196,608 |\n"
     "| `o` | 768 × 768 | 589,824 |\n| **Subtotal** | | **1,572,864** |",
-    "d_model = 64\nd = 64\n\nd_model d = 64\nn_layers L = 2\nd_ff d_ff = 4·d = 256",  # a table of symbols
     "The 0.5B parameters = 294 M + 148.375 M = 442.375 M = 0.432 B",  # of 1,024 M
     "2,127,057,600 parameters × 4 bytes = 8,508,230,400 bytes ≈ 7.93 GB",  # 7.924 GiB
     "67.95 GB / 120.8B weights ≈ 4.5 bpw",
@@ -467,3 +466,8 @@ def test_a_layer_several_times_is_not_all_that_a_total_adds():
     )
     model = {"model_type": "gpt2", "vocab_size": 256, "n_positions": 512, "n_embd": 256, "n_layer": 4, "n_head": 4}
     assert [one for one in tallystick.check(text, against=model).equations if not one.correct] == []
+
+
+def test_a_symbol_behind_its_name_multiplies_nothing():
+    text = "vocab=50257, d=768\n\nd_model d = 768\nn_layers L = 12\nd_ff d_ff = 4·d = 3072\n"
+    assert [one.text for one in tallystick.check(text, against="gpt2").equations if not one.correct] == []
