@@ -16,9 +16,8 @@ from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, as_shown
 from tallystick.derivations.shapes import meant_by, product_of, shape_in
 from tallystick.derivations.statements import TOTAL, Row, Side, Statement
 from tallystick.derivations.text.lines import RELATION, Line
-from tallystick.derivations.values import WORD, Values
+from tallystick.derivations.values import MOST_SIZE, WORD, Values
 
-MOST_SIZE = 1_000_000  # of a model: more are parameters
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
 _ABOUT = re.compile(rf"^(?:{'|'.join(ABOUT)})(?:\.|\b)?\s*(?=\d)", re.IGNORECASE)  # "| about 38.6M |"
 LEAST_PROSE = 6  # words of a sentence

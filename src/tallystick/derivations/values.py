@@ -22,6 +22,7 @@ from tallystick.derivations.text.respelled import up_to_product
 
 LONGEST_ROW = 1_000  # characters of a row with columns separated by blanks; a longer line is prose
 LEAST_POINTED = 3  # arrows behind products, each with the result
+MOST_SIZE = 1_000_000  # of a model: more are parameters
 LEAST_LISTED = 10_000  # "85,054,464 for the 12 layers"; 2017 may be a year
 NEAR_ROUNDED = 20  # 110M is within a twentieth of 108,854,784
 LEAST_BYTES, MOST_BYTES = Fraction(1, 2), 20  # of a parameter: four bits, and training with Adam
@@ -46,11 +47,12 @@ _PER = re.compile(r"(?<=\))\s*(?:per |/\s?)(?:layer|block|expert|head)$")  # "4 
 _CHANGE = re.compile(r"[-+]\s?\d[\d.,]*\s?%")
 _PLUS = PLUS | {"and", "und", "et", "ещё", "加", "加上"}
 _FOR = re.compile(r"^\s*(?:for|per|für|pour|para|für|для|of)\b", re.IGNORECASE)
-WORD = re.compile(r"[^\W\d_]{3}")
-
-
 _AROUND_NAME = " -*`\"'•"
-_SIZE = re.compile(r"[A-Za-z]\w*_\w+|hidden|dim|vocab|intermediate")
+# "d_model: 768" is a size, and "lm_head: 589,824" a part
+_SIZE = re.compile(
+    r"(?:n|d|num|max|vocab|hidden|intermediate|head|seq|context|block|batch|ffn?|emb|embed|kv)_\w+|hidden|dim|vocab|intermediate"
+)
+WORD = re.compile(r"[^\W\d_]{3}")
 
 
 class Values(Chains):
@@ -121,9 +123,8 @@ class Values(Chains):
             if product is not None:
                 sides.insert(0, product)
                 words = next(filter(LETTER.search, _CELLS.split(words)), words)  # without "(768,) × 2"
-            name = words.strip(_AROUND_NAME) if len(sides) == 1 and not (label or sides[0].unit) else ""
-            name = name if colon and _SIZE.fullmatch(name) and number.value < LEAST_SUM * LEAST_SUM else ""
-            self._add(line, f"{label} {words}", sides, name=name)
+            alone = colon and len(sides) == 1 and not (label or sides[0].unit)
+            self._add(line, f"{label} {words}", sides, name=_size_named(words, number) if alone else "")
         elif number is not None and not words:
             self._add(line, _behind(text, pieces, number), [Side(number)])
         elif (first := _leading(pieces)) is not None:
@@ -270,6 +271,13 @@ def alone_in(pieces: Sequence[Token]) -> Number | None:
         if not depth and piece.kind in ("number", "operator", "relation"):
             return None
     return pieces[place].number
+
+
+def _size_named(words: str, number: Number) -> str:
+    """Return the name of a size that a line sets, as "d_model: 768" does, or ""."""
+    name = words.strip(_AROUND_NAME)
+    sets = _SIZE.fullmatch(name) and not TOTAL.search(name) and number.value < MOST_SIZE
+    return name if sets else ""
 
 
 def _mistyped_again(pieces: Sequence[Token], number: Number) -> Number | None:

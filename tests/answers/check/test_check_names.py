@@ -362,3 +362,8 @@ def test_a_pooler_is_no_other_matrix_of_its_size():
     """The model of this config has no pooler, and a matrix of that size in its head."""
     text = "Pooler: 768 × 768 = 589,824\n"
     assert [one.matches for one in tallystick.check(text, against="bert-base-uncased").equations] == [None]
+
+
+def test_a_part_whose_name_has_a_line_below_is_no_setting():
+    answer = tallystick.check("ln_1: 768*2=1536\nln_2: 1536\n", against="gpt2")
+    assert [(one.line, one.right, one.correct) for one in answer.equations] == [(1, 1536, True), (2, 1536, True)]

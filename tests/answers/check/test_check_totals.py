@@ -29,6 +29,11 @@ TOTALS = {
         "| Subtotal | 177,209,344 | 5,670,699,008 |\n", "llama-2-7b", None, None,
     ),
     "a model named by its total": ("共享：100 × 128 = 12800\n在 0.8M 总参数的模型中占了约 3%。\n", None, None, None),
+    "parts with wide parentheses": (
+        "- 注意力：参数量 = 4 × 768² = 2,359,296（约 2.36M）。\n- MLP：参数量 = 2 × 768 × 3072 = 4,718,592（约 4.72M）。\n"
+        "- 词嵌入：30,000 × 768 = 23,040,000（约 23.04M）。\n- **总参数**：12 层 × (2.36M + 4.72M) + 23.04M ≈ 108M。\n",
+        "bert-base-uncased", 4, 108_000_000,
+    ),
     "an estimate of another kind of model": (
         "Example: LLaMA-7B (L=32, d=4096) ≈ 12 × 32 × 4096² ≈ 6.4B params (close to actual 7B)\n", "llama-7b", 1, 6_400_000_000,
     ),

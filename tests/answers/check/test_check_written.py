@@ -63,6 +63,9 @@ WRITTEN = {
     "results in parentheses, one with its product": (
         "- SwiGLU: gate (512 * 1536 = 786,432) + up (786,432) + down (786,432) = {}", "2,359,296", "2,350,296", 2_359_296,
     ),
+    "results in parentheses, one alone": (
+        "- Total: attention ($32 \\times 67M = 2.1B$) + FFN ($32 \\times 8 \\times 117M = 30B$) + words ($\\approx 0.5B$) ≈ {}", "32.6B", "46.7B", 32_600_000_000,
+    ),
     "a quotient below 1": ("(c) 38.6 M / 124 M ≈ {}", "0.31", "0.71", 38.6 / 124),
     "weights and bytes": ("6.7 billion parameters × 2 bytes (float16) = {} GB", "13.4", "14.4", 13_400_000_000),
     "a product of a head": ("Fusion: 2 × 64 × 64 = {} per head × 8 heads = 65,536", "8,192", "8,152", 8_192),

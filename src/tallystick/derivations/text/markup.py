@@ -180,6 +180,7 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-
 _ASKED = re.compile(r"[=≈]\s*[?\uff1f]")  # "23 + 4 × 6 = ?"
 _TICKED = re.compile(r"(?<=[\dKMB])\s*[✓✔✅☑]\s*[^\W\d][^|]{0,80}(?=\|)")  # "| ≈ 294.9 B ✓ matches the official 295B |"
 _BORDER = re.compile(r"\s*[│┃]\s*(?=[=≈]\s?[~≈]?\d)")  # of a box: "│ W_O: 2880 × 2880    │ = 8,294,400"
+_WIDE = re.compile(r"(?<=[\dKMB])\uff08")  # "2,359,296（约 2.36M）" multiplies nothing
 _HALF_OF = re.compile(r"½(?=\s?[(\w])")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _CELL_TIMES = re.compile(r"(?<=\| )\*(?=\d)")  # a cell "×126"
@@ -218,7 +219,7 @@ def plain(line: str) -> str:
         line = _without_latex(line)
     line = _LABELLED.sub("(", _with_units(_without_emphasis(line)))
     if not line.isascii():
-        line = _BORDER.sub(" ", _TICKED.sub(" ", line))
+        line = _BORDER.sub(" ", _TICKED.sub(" ", _WIDE.sub(" (", line)))
         line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), _HALF_OF.sub(" 0.5*", line))
     line = _ASKED.sub(" ; ", line.translate(_CHARACTERS))
     line = _TIMES.sub(" * ", line)

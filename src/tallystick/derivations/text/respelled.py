@@ -12,7 +12,7 @@ _SAID = re.compile(
     r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
 )
 _NUMBER = r"[≈~]?\s?\d[\d.,]{0,15}\s?[KMB]?"
-_RESULT = re.compile(rf"\((?:(?P<product>[^()=≈]{{1,80}})[=≈]\s*)?(?P<result>{_NUMBER})\s?\)")
+_RESULT = re.compile(rf"\((?:(?P<product>[^()=≈]{{1,80}})[=≈]\s*|[≈~]\s?)?(?P<result>{_NUMBER})\s?\)")
 _PLUS = re.compile(r"\s*\+\s*[^\d=≈+]{0,60}")
 _STATED = re.compile(rf"\s*[=≈]\s*{_NUMBER}(?!\d)[^=≈\d]*")
 _ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
@@ -197,7 +197,7 @@ def sum_of_results(text: str) -> tuple[str, list[tuple[str, str]]]:
     if stated is None or not all(map(_PLUS.fullmatch, between)):
         return "", []
     return f"{' + '.join(one['result'] for one in found)} {stated[0]}", [
-        (one["product"], one["result"]) for one in found if one["product"]
+        (one["product"], one["result"]) for one in found if (one["product"] or "").strip()
     ]
 
 
