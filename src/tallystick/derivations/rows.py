@@ -86,6 +86,7 @@ class Rows(Values):
         elif all(map(_only_sizes, read)) or any(isinstance(side, Operation) for side in wholes):
             self._add_row(line, f"{label} {inner}" if _INNER.fullmatch(inner) else label, cells, wholes, read)
             self._join(before)
+            self._put_before(before, [side for side in wholes if side is not None])
 
     def _labelled_sum(self, line: Line, label: str, cells: Sequence[str], numbered: Sequence[Number]) -> None:
         """Read the sum that a row's label states with the row's only count, if there is one."""
@@ -107,6 +108,18 @@ class Rows(Values):
             self.statements[before:] = [second._replace(sides=(*first.sides[:-1], *second.sides))]
         elif not first.name and first.sides[0].expression == second.sides[-1].expression:
             self.statements[before:] = [second._replace(sides=(*second.sides, *first.sides[1:]))]
+
+    def _put_before(self, before: int, wholes: Sequence[Expression]) -> None:
+        """Put the only product of a row before the number that another cell states and rounds.
+
+        Example: "| Segments | 2 × 768 | 1,536 ≈ 0.002M |".
+        """
+        if len(wholes) != 1 or not isinstance(wholes[0], Operation) or len(self.statements) != before + 1:
+            return
+        stated = self.statements[before]
+        alone = all(isinstance(side.expression, Number) for side in stated.sides) and len(stated.sides) > 1
+        if alone and not (stated.name or stated.aside):
+            self.statements[before] = stated._replace(sides=(Side(wholes[0]), *stated.sides))
 
     def _keep(self, line: Line, cells: Sequence[str], wholes: Sequence[Expression | None]) -> None:
         """Keep the numbers of a row, its equations' results and its shapes, for the columns."""

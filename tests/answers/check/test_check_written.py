@@ -66,6 +66,9 @@ WRITTEN = {
     "results in parentheses, one alone": (
         "- Total: attention ($32 \\times 67M = 2.1B$) + FFN ($32 \\times 8 \\times 117M = 30B$) + words ($\\approx 0.5B$) ≈ {}", "32.6B", "46.7B", 32_600_000_000,
     ),
+    "a product, and its number with a rounding": ("| Segments | $2 \\times 768$ | {} ≈ 0.002M |", "1,536", "1,526", 1_536),
+    "a factor that is computed": ("P = 2 × 4096² × (1 + 8/32) = 2 × {} × 1.25 = 41,943,040", "16777216", "16757216", 16_777_216),
+    "bytes in a drawn chart": ("W[Weights fp32<br/>306.9M x 4B = {} GB]", "1.23", "3.23", 1_227_600_000),
     "a quotient below 1": ("(c) 38.6 M / 124 M ≈ {}", "0.31", "0.71", 38.6 / 124),
     "weights and bytes": ("6.7 billion parameters × 2 bytes (float16) = {} GB", "13.4", "14.4", 13_400_000_000),
     "a product of a head": ("Fusion: 2 × 64 × 64 = {} per head × 8 heads = 65,536", "8,192", "8,152", 8_192),

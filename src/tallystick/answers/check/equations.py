@@ -175,6 +175,10 @@ class Judge(Verdicts):
             one, other = self.readings.exact(left, right, asides)
             if other == one + before.stated:
                 return "adds what its line states before"  # "params + grads = 2+2, Adam = 4+4 = 8"
+        part, stated = self.links.apart(left, right, asides)  # "2 × 4096² × 1.25 = 2 × 16757216 × 1.25"
+        counts = isinstance(stated, Number) and is_whole(stated) and stated.value >= LEAST_COUNT
+        if part is not left.expression and counts:
+            left, right = left._replace(expression=part), right._replace(expression=stated)
         return self.links.carries(left, right, asides) or self.doubts.why(statement, left, right, asides)
 
     def _several_times(self, statement: Statement, sides: Sides) -> None:

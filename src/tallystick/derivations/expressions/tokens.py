@@ -79,7 +79,7 @@ _WIDE_BYTES = re.compile(r"B(?:\s*\([^()]*\))?(?:\s*\*\s*\d+(?:\s*\([^()]*\))?)*
 _ADDED_BYTES = re.compile(
     r"B\)?\s*(?:\+(?:[^=≈*+:\d]|(?<=\w)\d){0,60}\(?\d+\s?B\)?\s*){0,8}[=≈]\s*~?\d+(?:\.\d+)?\s*(?:bytes\b|B\s?/)"
 )
-_TIMES_LETTERED = re.compile(r"(?<![\w.,])\d[\d.,]*\s?[KMBT]\s*\*\s*$")  # "7B × 2B (BF16) = 14 GB"
+_TIMES_LETTERED = re.compile(r"(?<![\w.,])\d[\d.,]*\s?[KMBT]\s*[*x]\s*$")  # "7B × 2B (BF16) = 14 GB"
 _LETTERED = re.compile(r"\d\s?[KMBT]\b")
 _ARE_BYTES = re.compile(r"\s*B\s*[=≈]\s*~?[\d.,]+\s*[KMGT]i?B\b")  # "8320 B ≈ 8 KB"
 _PER_PARAMETER = re.compile(r"\s?B\s?/\s?(?:param|weight|elem|value|num)\w*")  # bytes
