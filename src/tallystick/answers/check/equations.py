@@ -175,11 +175,13 @@ class Judge(Verdicts):
             one, other = self.readings.exact(left, right, asides)
             if other == one + before.stated:
                 return "adds what its line states before"  # "params + grads = 2+2, Adam = 4+4 = 8"
+        if carries := self.links.carries(left, right, asides):
+            return carries
         part, stated = self.links.apart(left, right, asides)  # "2 × 4096² × 1.25 = 2 × 16757216 × 1.25"
         counts = isinstance(stated, Number) and is_whole(stated) and stated.value >= LEAST_COUNT
         if part is not left.expression and counts:
             left, right = left._replace(expression=part), right._replace(expression=stated)
-        return self.links.carries(left, right, asides) or self.doubts.why(statement, left, right, asides)
+        return self.doubts.why(statement, left, right, asides)
 
     def _several_times(self, statement: Statement, sides: Sides) -> None:
         """Judge a total that its line takes several times: "Layer total: 202.4M × 32 = 6.48B"."""
