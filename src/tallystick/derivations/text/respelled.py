@@ -127,7 +127,7 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     # "d_model d = 64" of a table of symbols
     ("_", re.compile(r"^(\s*(?:[-*•]\s)?)[a-z]+(?:_[a-z]+)+\s+(?=[A-Za-z](?:_\w{1,5})?\s?=\s?[\w(])"), r"\1"),
     # "#define FFN_DIM (4 * N_EMBD)  // 3072" of C
-    ("define ", re.compile(r"^\s*#?\s*define\s+([A-Za-z]\w{1,40})\s+(?=[\d(])"), r"\1 = "),
+    ("define ", re.compile(r"^\s*#?\s*define\s+([A-Za-z]\w{0,40})\s+(?=[\d(])"), r"\1 = "),
     # "768 × (12 × 64 = 768)", but no "4096 × (8 × 128 = 1034)"
     (
         "(",
