@@ -87,3 +87,8 @@ BLOCK = "Attention      {:>10}\nMLP            {:>10}\nNorms          {:>10}\nPe
 def test_one_digit_of_one_line_is_wrong_in_a_block(attention, wrong):
     text = BLOCK.format(attention, "860,160", "640", "1,270,400")
     assert [one.should_be for one in tallystick.check(text).equations if not one.correct] == wrong
+
+
+def test_a_power_of_two_may_be_rounded_too():
+    text = "All: 131,072 × 32 layers = 4,194,304 params (~4M)\n"
+    assert [one.right for one in tallystick.check(text).equations if one.correct] == [4_194_304, 4_000_000]

@@ -48,7 +48,7 @@ def _rounded(text: str) -> Iterator[tuple[Fraction, Fraction, bool]]:
         number = Fraction(re.sub(r"\D", "", both["number"]))
         rounded = times(decimal(both["digits"]), Fraction(10 ** SCALES[both["letter"].lower()]))
         right = abs(rounded.value - number) <= rounded.unit
-        if in_binary(rounded) == number:
+        if not right and in_binary(rounded) == number:
             continue  # "4,718,592 ≈ 4.5M" of 1,048,576
         short = both["about"] and is_typed_for(rounded, number, least=SHORT)
         if right or short or misrounds(rounded, number):
