@@ -67,7 +67,7 @@ _COLUMN = re.compile(r"([^\W\d][^=≈:|*]*[^\d\s]\s+[x*]\s?\d{1,3})\s{2,}([\d(][
 _PARTS = re.compile(r"(?<=[\dKMB])\s{2,}(?=[^\W\d]\w*:\s*[≈~]?\s?\d)")
 # Between those of "Per block: 7.1M, 12 blocks: 85M", perhaps with roundings, and one of them
 _ITEMS = re.compile(r"(?:(?<=[\dKMB])|(?<=[\dKMB]\)))[,;]\s+(?=(?:\d{1,3}\s)?[^\W\d][^,;:=≈()]{0,40}:\s*[≈~]?\s?\d)")
-_LISTED = re.compile(r"[^:=≈|]{1,60}:\s*[≈~]?\s?\d[^:=≈()]*(?:[^:=≈]*|\([≈~]\s?\d[^:=≈()]*\)\s*)")
+_LISTED = re.compile(r"[^:=≈|]{1,60}:\s*[≈~]?\s?\d(?:[^:=≈]*|[^:=≈()]*\([≈~]\s?\d[^:=≈()]*\)\s*)")
 _BARS = re.compile(r"\s\|{1,2}\s")
 _LABELLED = re.compile(r"\s*[^\W\d][^|:=≈]{0,60}:\s*[≈~]?\s?\d")
 _STATED = re.compile(r"[:=≈]\s*[≈~]?\s?\d")

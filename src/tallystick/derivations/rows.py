@@ -117,7 +117,12 @@ class Rows(Values):
         if len(wholes) != 1 or not isinstance(wholes[0], Operation) or len(self.statements) != before + 1:
             return
         stated = self.statements[before]
-        alone = all(isinstance(side.expression, Number) for side in stated.sides) and len(stated.sides) > 1
+        number = stated.sides[0].expression
+        try:
+            near = isinstance(number, Number) and meant_by([wholes[0]], number, least=LEAST_SUM) is not None
+        except Undefined:  # it holds variables
+            return
+        alone = near and all(isinstance(side.expression, Number) for side in stated.sides) and len(stated.sides) > 1
         if alone and not (stated.name or stated.aside):
             self.statements[before] = stated._replace(sides=(Side(wholes[0]), *stated.sides))
 

@@ -31,6 +31,9 @@ RIGHT = [
     "1. Words (151936 * 256): 38,895,616 (~38.9M)\n2. Positions: 256 * 256 = 65,536\n3. Blocks (6):\n   - Attention: 263,168\n"
     "   - MLP: 525,568\n   - LayerNorms: 1,024\n   - Per block: 789,760 (~0.79M), 6 blocks: 4,738,560 (~4.74M)\n4. Norm: 512\n\n"
     "Total = 43,700,224 (~43.7M) parameters",
+    "| Embedding | 50257 × 768 (31% of 124M) | 38,597,376 |\n| MLP | 768 × 3072 | 4,722,432 ≈ 4.7M |",  # both matrices
+    "n_layer=12 (68% of 124M)\nMLP: 12 x 4.7M (45% of 124M)\nvocab = 50257 (31% of 124M)",
+    "With 85,054,464 params (around 58M of them in the MLP)\n109,482,240 parameters — about 190M less than BERT large",
     "The 0.5B parameters = 294 M + 148.375 M = 442.375 M = 0.432 B",  # of 1,024 M
     "2,127,057,600 parameters × 4 bytes = 8,508,230,400 bytes ≈ 7.93 GB",  # 7.924 GiB
     "67.95 GB / 120.8B weights ≈ 4.5 bpw",

@@ -25,11 +25,13 @@ _ABOUT = (
 _COUNTED = r"(?:\s[^\W\d]{2,20}){0,3}\s(?:param(?:eter)?s|weights)(?:\s[^\W\d]{2,20}){0,3}|(?:\s[^\W\d]{2,20}){1,3}(?=\s?[(\uff08])"
 _ROUNDED = re.compile(
     r"(?<![\d.,_])(?P<number>\d{1,3}(?:[,_]\d{3}){1,4}|\d{1,3}(?:[. ]\d{3}){2,4}|\d{4,15})"
-    rf"[*`$]*(?:{_COUNTED})?(?:\s?|\s{{2,40}}(?=[(\uff08]))"
+    rf"[*`$]*(?P<counted>{_COUNTED})?(?:\s?|\s{{2,40}}(?=[(\uff08]))"
     rf"[(\uff08]?(?P<about>(?:{_ABOUT})\s?[~≈]?|(?<=[(\uff08]))\s?"
     rf"(?P<digits>\d{{1,4}}(?:\.\d{{1,4}}|,\d\d?)?)\s?(?P<letter>(?:[KMB]|{WORDS})(?!\w)|{MYRIADS})(?!\s?[-+*/×·])",
     re.IGNORECASE,
 )
+
+_ENDS = re.compile(r"[*`~\s]*(?:param\w*|weights)?[*`\s]*(?:[)\uff09,.;:|]|[—–]|$)")
 
 
 def judge_roundings(judge: Judge) -> None:
@@ -50,6 +52,9 @@ def _rounded(text: str) -> Iterator[tuple[Fraction, Fraction, bool]]:
         right = abs(rounded.value - number) <= rounded.unit
         if not right and in_binary(rounded) == number:
             continue  # "4,718,592 ≈ 4.5M" of 1,048,576
+        said = both["counted"] or both["about"].lstrip()[:1].isalpha() or both["about"][:1] in "—–"
+        if not right and said and _ENDS.match(text, both.end()) is None:
+            continue  # "85,054,464 params (around 58M of them in the MLP)"
         short = both["about"] and is_typed_for(rounded, number, least=SHORT)
         if right or short or misrounds(rounded, number):
             yield number, rounded.value, right

@@ -27,8 +27,8 @@ WHOLE = 100
 _NUMBER = r"\d[\d,._]{0,20}(?:\s?[KMBT])?(?![\w.,]*\d)"
 # "= 38.6M (31% of 124M total)"
 _PART_OF = re.compile(
-    rf"(?<![\w.,/^*+-])(?P<part>{_NUMBER})[*`$]*\s{{0,3}}(?:param(?:eter)?s\s?)?(?:[(\uff08]|[=≈,]\s)[~≈*`]*\s?(?P<digits>\d{{1,3}}(?:[.,]\d{{1,3}})?)\s?\\?%[*`]*"
-    rf"\s(?:of|von|de)\s(?:the\s|all\s)?[~≈]?[*`]*(?P<whole>{_NUMBER})"
+    rf"[=≈]\s*[~≈*`$]*\s?(?P<part>\d[\d.]{{0,9}}\s?[KMBT]|\d{{1,3}}(?:,\d{{3}}){{1,4}})(?![\w.,]*\d)[*`$]*\s{{0,3}}(?:param(?:eter)?s\s?)?(?:[(\uff08]|[=≈,]\s)[~≈*`]*\s?(?P<digits>\d{{1,3}}(?:[.,]\d{{1,3}})?)\s?\\?%[*`]*"
+    rf"\s(?:of|von|de)\s(?:the\s|all\s)?[~≈]?[*`]*(?P<whole>{_NUMBER})(?!\s?[KMGT]?i?B\b)"
 )
 _SHARE = re.compile(r"(?<![\w.,+-])(?P<digits>\d{1,3}(?:[.,]\d{1,3})?)\s?\\?%")
 
