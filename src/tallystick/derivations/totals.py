@@ -27,7 +27,7 @@ _SHARE_OF = re.compile(
 _IN = re.compile(
     r"(?<=\S)(?:\s+(?:param\w*|paramètres|parámetros|parâmetros))?(?:\s+(?:in|au|en|no))?\s*$", re.IGNORECASE
 )
-_OF_MODEL = re.compile(r"\s?(?:的模型|のモデル|모델)")
+_NAMES_MODEL = re.compile(r"\s?(?:的模型|のモデル|모델)")
 _SCOPE = re.compile(r"\s*(?:across|over|for|of)\b", re.IGNORECASE)  # "~47B total across 32 layers"
 
 
@@ -48,7 +48,7 @@ class Totals(Values):
                 word = TOTAL.search(clause) or SUBTOTAL.search(clause)
                 if word is None or RELATION.search(clause) or BOUND.search(clause):
                     continue
-                if _SHARE_OF.search(clause[: word.start()]) or _OF_MODEL.match(clause, word.end()):
+                if _SHARE_OF.search(clause[: word.start()]) or _NAMES_MODEL.match(clause, word.end()):
                     continue  # "as a fraction of 7B total parameters", "0.8M 总参数的模型"
                 pieces = _without_tokens(self._tokens(clause[word.end() :]))
                 # "54,525,952 total", "124 million parameters in total"

@@ -170,8 +170,8 @@ class Judge(Verdicts):
     def _unjudged(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or ""."""
         before = self.claims[-1] if self.claims else None
-        line = self.derivation.statements[self.so_far.place - 1].line
-        if before is not None and not before.defines and line == statement.line:
+        lines = self.derivation.statements
+        if before and not before.defines and lines[self.so_far.place - 1].line == statement.line:
             one, other = self.readings.exact(left, right, asides)
             if other == one + before.stated:
                 return "adds what its line states before"  # "params + grads = 2+2, Adam = 4+4 = 8"

@@ -26,7 +26,7 @@ MOST_WHOLES = 20  # totals of a text that a share may be of
 WHOLE = 100
 _NUMBER = r"\d[\d,._]{0,20}(?:\s?[KMBT])?(?![\w.,]*\d)"
 # "= 38.6M (31% of 124M total)"
-_PART_OF = re.compile(
+_STATED = re.compile(
     rf"[=≈]\s*[~≈*`$]*\s?(?P<part>\d[\d.]{{0,9}}\s?[KMBT]|\d{{1,3}}(?:,\d{{3}}){{1,4}})(?![\w.,]*\d)[*`$]*\s{{0,3}}(?:param(?:eter)?s\s?)?(?:[(\uff08]|[=≈,]\s)[~≈*`]*\s?(?P<digits>\d{{1,3}}(?:[.,]\d{{1,3}})?)\s?\\?%[*`]*"
     rf"\s(?:of|von|de)\s(?:the\s|all\s)?[~≈]?[*`]*(?P<whole>{_NUMBER})(?!\s?[KMGT]?i?B\b)"
 )
@@ -60,7 +60,7 @@ class _Share(NamedTuple):
 
 def judge_shares(judge: Judge) -> None:
     """Record the shares that are right, and those with a digit wrong in a list of right ones."""
-    _judge_parts(judge)
+    _judge_stated(judge)
     if not (shares := _shares(judge)):
         return
     judged, wholes = judge.numbers(), _wholes(judge)
@@ -72,10 +72,10 @@ def judge_shares(judge: Judge) -> None:
                 judge.equations.append(of_line(row.line, text, text, share, stated, right=right, percent=True))
 
 
-def _judge_parts(judge: Judge) -> None:
+def _judge_stated(judge: Judge) -> None:
     """Record the shares whose line has both of their numbers: "38.6M (31% of 124M)"."""
     for line, text in enumerate(judge.derivation.lines, 1):
-        for found in _PART_OF.finditer(text) if "%" in text and len(text) <= MOST_LINE else ():
+        for found in _STATED.finditer(text) if "%" in text and len(text) <= MOST_LINE else ():
             part, whole = (_claim(found[name]) for name in ("part", "whole"))
             row = _Share(line, decimal(found["digits"]), (part,) if part else ())
             share = row.of(whole) if whole else None

@@ -83,7 +83,7 @@ def _pieces(written: str) -> list[str]:
     """Return the lines of a string in code, or the rows of a table in HTML, on one line."""
     if "\\n" in written and _QUOTE.search(written):
         pieces = _STRING_BREAK.split(written)
-        return pieces if len(pieces) <= LEAST_BREAKS else _ANY_BREAK.split(written)
+        return _ANY_BREAK.split(written) if len(pieces) > LEAST_BREAKS else pieces  # one piece more than breaks
     return _ROW.split(written) if "<tr" in written else [written]
 
 

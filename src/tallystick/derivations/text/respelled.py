@@ -25,7 +25,7 @@ def _added(products: re.Match[str]) -> str:
 
 
 def _without_product(shape: re.Match[str]) -> str:
-    """Return the begin of a shape whose second size is computed in it, with only the size."""
+    """Return what stands before a size and the size, without the product that computes it."""
     right = int(shape["one"]) * int(shape["other"]) == int(shape["size"])
     return f"{shape['head']}{shape['size']}" if right else shape[0]
 
@@ -132,13 +132,9 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     (
         "(",
         re.compile(
-            r"(?P<before>[*×x]\s?)?\((?P<one>\d{1,7})\s?[*×x]\s?(?P<other>\d{1,7})\s?=\s?(?P<size>\d{1,7})\)(?(before)|(?=\s?[*×x]\s?\d))"
+            r"(?P<head>(?P<times>[*×x]\s?)?)\((?P<one>\d{1,7})\s?[*×x]\s?(?P<other>\d{1,7})\s?=\s?(?P<size>\d{1,7})\)(?(times)|(?=\s?[*×x]\s?\d))"
         ),
-        lambda found: (
-            f"{found['before'] or ''}{found['size']}"
-            if int(found["one"]) * int(found["other"]) == int(found["size"])
-            else found[0]
-        ),
+        _without_product,
     ),
     # "(a) 49,536 · (b) 198,272"
     ("(", re.compile(r"(?<=\d)\s\*\s(?=\([a-h]\)\s)"), ", "),

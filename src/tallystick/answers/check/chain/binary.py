@@ -72,8 +72,9 @@ def has_letter(side: Side) -> bool:
         return True
     numbers = [number for number in numbers_in(side.expression) if number.rounded]
     parts = side.expression.parts if isinstance(side.expression, Operation) else ()
-    each = parts[-1:] and isinstance(parts[-1], Number) and not parts[-1].rounded  # "6.7B weights × 2 bytes"
-    return any(number.value < BILLION or (side.unit == "bytes" and not each) for number in numbers)
+    last = parts[-1] if parts else None
+    by_width = isinstance(last, Number) and not last.rounded  # "6.7B weights × 2 bytes"
+    return any(number.value < BILLION or (side.unit == "bytes" and not by_width) for number in numbers)
 
 
 def keeps_letter(left: Side, number: Expression) -> bool:

@@ -53,7 +53,7 @@ from tallystick.derivations.slips import is_typed_for
 from tallystick.derivations.statements import Side, Statement
 
 NEAR_SUM = Fraction(1, 4)  # the same of a sum in an omitted unit and its wrong result
-LEAST_FACTOR = 4  # digits of a factor that is the side before it but for one
+LEAST_FACTOR = 4  # digits of a factor that misquotes the side before it by one digit
 LEAST_SLIP = 1000  # a shorter number is another one but for a digit by chance, in some unit
 LEAST_SUM_SLIP = 100  # the same of a sum: "14 + 84 + 28 = 726 GB"
 

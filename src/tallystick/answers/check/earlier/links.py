@@ -28,8 +28,8 @@ class Links:
         """Return the neighbouring sides of a chain as they are compared, and whether they agree.
 
         A rounded number may round the right result next to a wrong one: "3 × 4096 × 14336 =
-        170,160,768 ≈ 0.176B". Behind a wrong sum may be what the side before it makes: "12 × 100 +
-        5 = 1300 + 5 = 1205".
+        170,160,768 ≈ 0.176B". So may the side behind a wrong sum be the value of the side before
+        it: "12 × 100 + 5 = 1300 + 5 = 1205".
         """
         found = [self._pair(left, right, asides) for left, right in pairwise(sides)]
         for number, ((left, _, met), (middle, right, agree)) in enumerate(pairwise(found), 1):

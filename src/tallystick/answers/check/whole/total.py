@@ -56,7 +56,7 @@ from tallystick.derivations.statements import SUBTOTAL, TOTAL, Statement
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
 NEARLY = Fraction(1, 50)  # between a total and its largest parts: "~110M" above "24M" and "85M"
-MOST_PARTS = 12  # that are added to see whether they give a total
+MOST_PARTS = 12  # the largest, of which up to three are added to see whether they give a total
 LEAST_PRECISE = 50  # a total by its rounding: 6.71B and 80.5M, and no 7B
 
 
@@ -233,10 +233,9 @@ def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -
     statement = judge.derivation.statements[place]
     if _is_model(judge, claim, rounded=True):  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
         return not is_part(judge, claim) or adds(claim) or is_total(statement)
-    below = judge.quantities is not None and SUBTOTAL.search(
-        statement.label
-    )  # of the layers, in a text that ends there
-    if is_part(judge, claim) or _is_share(claim) or SO_FAR.search(statement.label) or below:
+    # The model's total is more than a subtotal, also where the text ends with that.
+    subtotal = judge.quantities is not None and SUBTOTAL.search(statement.label)
+    if is_part(judge, claim) or _is_share(claim) or SO_FAR.search(statement.label) or subtotal:
         return False
     about = about_of(statement)
     if is_total(statement):
