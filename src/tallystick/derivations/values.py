@@ -50,7 +50,7 @@ _FOR = re.compile(r"^\s*(?:for|per|für|pour|para|für|для|of)\b", re.IGNOREC
 _AROUND_NAME = " -*`\"'•"
 # "d_model: 768" is a size, and "lm_head: 589,824" a part
 _SIZE = re.compile(
-    r"(?:n|d|num|max|vocab|hidden|intermediate|head|seq|context|block|batch|ffn?|emb|embed|kv)_\w+|hidden|dim|vocab|intermediate"
+    r"(?:n|d|num|max)_\w+|\w+_(?:size|dim|len(?:gth)?|heads|layers|positions|width|ratio)|hidden|dim|vocab|intermediate"
 )
 WORD = re.compile(r"[^\W\d_]{3}")
 

@@ -31,6 +31,13 @@ def test_a_total_that_is_copied_from_the_model_is_not_that_of_its_list(layers, n
     assert answer.total_claimed == 124_439_808
 
 
+def test_parts_that_are_named_like_sizes_are_added():
+    """16,384 + 16,384 + 4,160 + 4,160 = 41,088."""
+    parts = "- ffn_up: 16,384\n- ffn_down: 16,384\n- embed_tokens: 4,160\n- head_out: 4,160\n\n"
+    assert [one.should_be for one in tallystick.check(f"{parts}Total: 41,098\n").equations] == [41_088]
+    assert [one.correct for one in tallystick.check(f"{parts}Total: 41,088\n").equations] == [True]
+
+
 @pytest.mark.parametrize("letters", [("`E` (embedding, tied)", "`P` (positions)"), ("E (words)", "P (positions)")])
 def test_a_row_with_the_letter_of_a_size_is_a_part(letters):
     """28,391,424 + 19,298,688 + 393,216 + 768 = 48,084,096."""

@@ -20,6 +20,14 @@ TOTALS = {
     "a total that a text opens with, above its parts": (
         "Total parameters: ~110M\n\n- Words: 30522 × 768 = 23.4M\n- Layers: 12 × 7.09M = 85.1M\n", "bert-base-uncased", 1, 110_000_000,
     ),
+    "a rounded total above its parts, two of them equal": (
+        "Total parameters: 164M\n\n- Words: 50257 × 768 = 38.6M\n- Positions: 1024 × 768 = 0.8M\n- 12 layers: 12 × 7.1M = 85.2M\n"
+        "- Head: 768 × 50257 = 38.6M\n", "gpt2", 1, 164_000_000,
+    ),
+    "layers of a model called decoder-only": (
+        "Attention: 12 × 4 × 768² = 28,311,552\nMLP: 12 × 8 × 768² = 56,623,104\n"
+        "All 12 layers of the decoder-only model: 28,311,552 + 56,623,104 = 84,934,656\n", "gpt2", 3, 84_934_656,
+    ),
     "embeddings of a text that breaks off": (
         "The input has in all: 23440896 + 1536 + 393216 + 1536 = 23837184\n\nA head: (768 × 64 + 64) × 3 = 147648\n\n12 heads: 147648 × 12 = 1771776\n",
         "bert-base-uncased", None, None,

@@ -75,6 +75,8 @@ WRITTEN = {
     "a unit behind a sum": ("12 × (9.0 + 9 + 9) MB = {} MB", "324", "724", 324_000_000),
     "a product next to a setting": ("| K | 8 | experts |\n| (T, K) | T×K = 100×8 = {} (T=100 时) | rows |", "800", "900", 800),
     "a macro of C": ("#define N 768\n#define FFN_DIM (4 * N)  // {}", "3072", "6072", 3_072),
+    "a word that ends in x before parentheses": ("Softmax (12 × 64 = {})", "768", "868", 768),
+    "two sums of a part": ("Blocks: {} = 28M + 56M = 84M", "84M", "90M", 84_000_000),
     "a setting above a formula": ("hidden: 1024\nintermediate: 4 × hidden = {} (SwiGLU)", "4096", "4026", 4096),
     "bytes among the factors": ("| Adam (FP32) | {} GB | m + v + weights = 4 × 4 bytes × 7B |", "112", "56", 112_000_000_000),
     "bytes before a number with a letter": ("Adam: 4 × 4 bytes × 7B = {} GB", "112", "56", 112_000_000_000),

@@ -228,8 +228,9 @@ def _has_operator_before(pieces: Sequence[Token], close: int) -> bool:
 def _is_taken(pieces: Sequence[Token], start: int) -> bool:
     """Return whether what precedes an expression may change its value."""
     arrow = start > 1 and pieces[start - 1].text in ARROWS and pieces[start - 2].number is not None
-    if arrow or (start and pieces[start - 1].text[:1] == pieces[start].text[:1] == "."):
-        return True  # "128 -> 32 = 128 × 32", "0..255"
+    comma = start > 1 and pieces[start - 1].text == "," and pieces[start - 2].end + 1 == pieces[start].start
+    if arrow or comma or (start and pieces[start - 1].text[:1] == pieces[start].text[:1] == "."):
+        return True  # "128 -> 32 = 128 × 32", "batch,seq 8,2048 × 4096", "0..255"
     before = pieces[start - 1] if start else None
     if before is not None and (is_function(before) or before.number is not None or before.text.lower() in COUNTS):
         return True  # "3 × 4 4 × 5 = 3 × 5" multiplies matrices; "Two 3 × 3 = 18 weights"

@@ -88,9 +88,9 @@ _RANGE = re.compile(r"~(?=\d)")  # "3~5%"
 
 # Two dots in a number group thousands: a text with 38.597.376 also writes 50.257.
 _WRITES_DOTS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d.])")
-# "0,8 + 1 = 1,8 GB" has decimals behind commas; "Llama 3.1" is a name.
+# "0,8 + 1 = 1,8 GB" has decimals behind commas; "Llama 3.1" is a name. "8,2048 × 4096" is a shape.
 _BEHIND_COMMA = re.compile(
-    rf"(?<![\w.,\[(])\d{{1,4}},(?:\d{{1,2}}|\d{{4,6}})(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZКМГТ]\w|(?i:{WORDS})))"
+    rf"(?<![\w.,\[(])(?:\d{{1,4}},\d{{1,2}}|(?:0,\d{{4,6}}|\d{{1,4}},\d{{4,6}}(?!\s?[×*x])))(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZКМГТ]\w|(?i:{WORDS})))"
 )
 _BEHIND_POINT = re.compile(r"(?P<name>\b[A-Z][A-Za-z-]*[ -])?(?<![\w.])\d+\.(?:\d{1,2}|\d{4,})(?![.\w])")
 _BY_COMMAS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")

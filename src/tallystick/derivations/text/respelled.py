@@ -132,7 +132,7 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     (
         "(",
         re.compile(
-            r"(?P<head>(?P<times>[*×x]\s?)?)\((?P<one>\d{1,7})\s?[*×x]\s?(?P<other>\d{1,7})\s?=\s?(?P<size>\d{1,7})\)(?(times)|(?=\s?[*×x]\s?\d))"
+            r"(?P<head>(?P<times>(?<![^\W\d])[*×x]\s?)?)\((?P<one>\d{1,7})\s?[*×x]\s?(?P<other>\d{1,7})\s?=\s?(?P<size>\d{1,7})\)(?(times)|(?=\s?[*×x]\s?\d))"
         ),
         _without_product,
     ),

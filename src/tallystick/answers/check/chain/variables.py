@@ -11,6 +11,7 @@ from itertools import islice, product
 from tallystick.answers.check.chain.readings import LEAST_FAR, Readings, Sides
 from tallystick.answers.check.chain.sides import names_in
 from tallystick.answers.check.claims import Claim
+from tallystick.answers.check.labels import tags_of
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, Value, exactly, is_sum
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Side, Statement
@@ -62,7 +63,7 @@ class Variables:
             claims: the claims of the statements before it.
         """
         if len(found) > 1 and self.readings.wrong(found[:2]):
-            found = found[1:] if self._counts(statement, *found[:2]) or _is_rough(found) else found
+            found = found[1:] if self._counts(statement, *found[:2]) or _is_rough(statement, found) else found
         while len(found) > 1 and isinstance(first := found[0].expression, Name):
             origin = self.origin.get(first.name)
             if statement.name not in ("", first.name) and _COMMENT.search(statement.text):
@@ -144,11 +145,14 @@ def _set_again(statements: Sequence[Statement]) -> frozenset[str]:
     return frozenset(name for name, values in found.items() if len(values) > 1)
 
 
-def _is_rough(sides: Sides) -> bool:
-    """Return whether a chain begins with a model's rough size: "0.5B = 294M + 148M = 442M"."""
+def _is_rough(statement: Statement, sides: Sides) -> bool:
+    """Return whether a chain begins with a model's rough size: "0.5B = 294M + 148M = 442M".
+
+    "Blocks: 90M = 28M + 56M = 84M" is of a part.
+    """
     size, sum_ = sides[0].expression, sides[1].expression
     rough = isinstance(size, Number) and size.rounded and size.value < MOST_ROUGH * size.unit
-    return rough and len(sides) > 2 and is_sum(sum_)
+    return rough and len(sides) > 2 and is_sum(sum_) and not tags_of(statement.label)
 
 
 def _is_other(value: Expression, before: Claim, *, row: bool) -> bool:

@@ -38,7 +38,8 @@ _RELATES = re.compile(r"[=≈:]")
 _COLON = re.compile(r"[:\uff1a]")
 # "85M parameters in blocks only"
 ONLY = re.compile(
-    r"\b(?:only|alone|solo|só|nur|allein|seulement|seuls?|только)\b|[只仅]|だけ|만(?=\s|$)", re.IGNORECASE
+    r"(?<![-\w])(?:only|alone|solo|só|nur|allein|seulement|seuls?|только)(?![-\w])|(?<!不)[只仅]|だけ|만(?=\s|$)",
+    re.IGNORECASE,
 )
 SO_FAR = re.compile(
     r"\b(?:so far|bislang|bisher|jusqu['’]ici|hasta ahora|até agora|fin qui|пока что)\b|到目前为止|目前为止|ここまで|지금까지",

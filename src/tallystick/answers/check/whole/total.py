@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations
+from itertools import chain, combinations
 from math import log2
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ from tallystick.derivations.statements import SUBTOTAL, TOTAL, Statement
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
 NEARLY = Fraction(1, 50)  # between a total and its largest parts: "~110M" above "24M" and "85M"
-MOST_PARTS = 12  # the largest, of which up to three are added to see whether they give a total
+MOST_PARTS = 12  # the largest, of which some are added to see whether they give a total
 LEAST_PRECISE = 50  # a total by its rounding: 6.71B and 80.5M, and no 7B
 
 
@@ -213,8 +213,10 @@ def _is_quoted(judge: Judge, place: int) -> bool:
         if one and statement.line != line and one.stated * LEAST_OF_PARTS >= total and not measures(statement)
     ]
     opens = all(line < other for other, _ in others) and any(one.expression is not None for _, one in others)
-    parts = sorted({one.stated for _, one in others}, reverse=True)[:MOST_PARTS]
-    sums = (sum(some) for count in (1, 2, 3) for some in combinations(parts, count))
+    parts = sorted((one.stated for _, one in others), reverse=True)[:MOST_PARTS]
+    some = (sum(added) for count in (1, 2, 3) for added in combinations(parts, count))
+    whole_parts = (one.stated for _, one in others if not (one.used or (one.match and one.match.one_layer)))
+    sums = chain(some, [sum(whole_parts)])
     return opens and len(parts) > 1 and not any(abs(one - total) <= NEARLY * total for one in sums)
 
 
