@@ -67,7 +67,7 @@ def test_each_line_is_matched_with_what_it_is():
         8: "attention and MLP of one layer, without biases",
         9: "attention and MLP of 12 layers, without biases",
         10: "norm scales",
-        12: None,
+        12: "token embedding + 12 layers, without biases and norm shifts + final norm scales",
     }
 
 

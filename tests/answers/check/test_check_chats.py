@@ -125,6 +125,10 @@ def test_gpt2_124m_line_by_line():
             12 * D * D + 2 * D, "one layer, without biases and norm shifts",
         ),
         (r"7,079,424 \times 12 = 84,953,088", L * (12 * D * D + 2 * D), "12 layers, without biases and norm shifts"),
+        (
+            r"38,596,416 \text{ (embedding)} + 84,953,088 \text{ (transformer layers)} + 768 \text{ (final layer norm)} = 123,550,272",
+            123_550_272, "token embedding + 12 layers, without biases and norm shifts + final norm scales",
+        ),
     ]  # fmt: skip
 
 

@@ -34,6 +34,8 @@ RIGHT = [
     "| Embedding | 50257 × 768 (31% of 124M) | 38,597,376 |\n| MLP | 768 × 3072 | 4,722,432 ≈ 4.7M |",  # both matrices
     "n_layer=12 (68% of 124M)\nMLP: 12 x 4.7M (45% of 124M)\nvocab = 50257 (31% of 124M)",
     "With 85,054,464 params (around 58M of them in the MLP)\n109,482,240 parameters — about 190M less than BERT large",
+    "$d_{ff} = 11008 ≈ 8/3 × 4096$",  # rounded up to a multiple of 256
+    "d_ff = 8/3 * 1024 = 2730.67 ≈ 2816",
     "batch,seq 8,2048 × 4096 = 67108864\nbatch,seq 4,1024 × 768 = 3145728",
     "The 0.5B parameters = 294 M + 148.375 M = 442.375 M = 0.432 B",  # of 1,024 M
     "2,127,057,600 parameters × 4 bytes = 8,508,230,400 bytes ≈ 7.93 GB",  # 7.924 GiB

@@ -8,7 +8,7 @@ from fractions import Fraction
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, counts_no_parameters, counts_operations, is_total, is_whole, measures
-from tallystick.answers.check.labels import tags_of
+from tallystick.answers.check.labels import KINDS, tags_of
 from tallystick.answers.check.model.misfit import misfit
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity, tensor_in
@@ -50,6 +50,13 @@ class Matches:
             found = found or self.quantities.stated(near, labels, self.matched)
         self.matched.add(found)
         return found
+
+    def addend(self, number: Fraction, statement: Statement) -> Quantity | None:
+        """Return the quantity that an addend is by its number: "4·d² + 8·d² = 2.36M + 4.72M"."""
+        if self.quantities is None or number < LEAST_REFERENCE or measures(statement):
+            return None
+        labels = statement.labels if tags_of(statement.label) - KINDS else ()  # not of other parts around it
+        return None if counts_operations(statement) else self.quantities.best(number, labels)
 
     def lone(self, claim: Claim, statement: Statement) -> Quantity | None:
         """Return the quantity that a number without a formula states, by its label."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from tallystick.answers.check.chain.binary import in_binary
@@ -37,11 +38,15 @@ _ENDS = re.compile(r"[*`~\s]*(?:param\w*|weights)?[*`\s]*(?:[)\uff09,.;:|]|[â€”â
 def judge_roundings(judge: Judge) -> None:
     """Record the roundings that no equation has yet, if they are right or a digit off."""
     judged = judge.numbers()
-    wrong = {(one.line, Fraction(one.right)) for one in judge.equations if not one.correct}
+    known = {(one.line, Fraction(one.right)): one for one in judge.equations}
     for line, text in enumerate(judge.derivation.lines, 1):
         for number, rounded, right in _rounded(text) if len(text) <= MOST_LINE else ():
-            if (line, rounded) not in judged and (line, number) not in wrong:
-                judge.equations.append(of_line(line, text.strip(), text.strip(), number, rounded, right=right))
+            same = known.get((line, number))
+            if (line, rounded) not in judged and (same is None or same.correct):
+                one = of_line(line, text.strip(), text.strip(), number, rounded, right=right)
+                if same is not None:
+                    one = replace(one, matches=same.matches, names=same.names)
+                judge.equations.append(one)
 
 
 def _rounded(text: str) -> Iterator[tuple[Fraction, Fraction, bool]]:

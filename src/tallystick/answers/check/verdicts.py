@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from tallystick.answers.check.by_parts import ByParts
 from tallystick.answers.check.chain.readings import Sides
 from tallystick.answers.check.chain.sides import PERCENT, computes, is_share, longest, most_precise
 from tallystick.answers.check.chain.variables import Variables
@@ -35,6 +36,7 @@ class Verdicts:
         self.references = References(derivation, self.so_far, self.variables)
         self.links = Links(self.readings, self.references)
         self.matches = Matches(quantities)
+        self.by_parts = ByParts(quantities)
         self.equations: list[Equation] = []
         self.judged: set[int] = set()  # lines of the equations
 
@@ -60,7 +62,10 @@ class Verdicts:
         self.judged.add(statement.line)
         if not agree:
             self.links.record(left, other)
-        match = None if part else claim.match  # what the whole line counts
+        if not part:
+            match = self.by_parts.of(claim, statement)  # what the whole line counts
+        else:
+            match = self.matches.addend(one, statement) if agree else None
         percent = "%" in statement.plain and is_share(right)
         if percent:
             one, other, right_one = (number / PERCENT for number in (one, other, right_one))

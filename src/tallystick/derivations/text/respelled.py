@@ -163,6 +163,14 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     ("偏置", _BIASED, _with_bias),
     # "Value (640 × 640):   = 409,600"
     ("):", re.compile(r"(?<=\d\)):\s{0,80}=\s*(?=[≈~]?\s?\d[^=≈]*$)"), " = "),
+    # "50,257 tokens × 1,600 dimensions -> 80.4M"
+    (
+        "*",
+        re.compile(
+            r"(\d[\d,]{0,9})(?:\s[^\W\d]{2,14}){1,2}\s?\*\s?(\d[\d,]{0,9})(?:\s[^\W\d]{2,14}){1,2}\s*(?=(?:→|[-─=]>)\s*[≈~]?\d)"
+        ),
+        r"\1 * \2 ",
+    ),
     # "28 x Block:  -> 427,392,000"
     (":", re.compile(r":\s*(?:→|[-─=]>)\s*(?=[≈~]?\s?\d[^→>:=]*$)"), ": "),
 )

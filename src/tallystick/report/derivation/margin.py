@@ -17,6 +17,7 @@ from tallystick.report.derivation.marks import Mark, Marked, marked, shown
 from tallystick.report.tables.narrow import broken
 
 NARROWEST = 20  # characters of the narrowest column that text is folded to
+GAP = 3  # characters between a line and its notes
 WIDEST = 64  # characters of a line up to which its notes are in a separate column
 MOST_HEADING = 300  # characters of a heading that are searched
 WIDEST_HEADING = 80  # characters of a heading that are shown
@@ -82,8 +83,9 @@ class _Margin:
         self.wide = max(map(len, self.marks.values()))
         self.indent = self.digits + self.wide + 2
         self.room = max(out.width - self.indent, NARROWEST)
-        texts = [cell_len(self._legible(line.plain)) for line in lines if line.notes]
-        self.column = max((wide for wide in texts if wide <= WIDEST), default=0)
+        texts = [(cell_len(self._legible(line.plain)), self._notes(line)) for line in lines if line.notes]
+        beside = (wide for wide, notes in texts if wide + GAP + cell_len(notes) <= self.room)  # else below it
+        self.column = max((wide for wide in beside if wide <= WIDEST), default=0)
 
     def heading(self, text: str) -> None:
         """Print a heading on one line, cut to the width."""
@@ -93,8 +95,8 @@ class _Margin:
     def line(self, line: Marked, more: int) -> None:
         """Print a statement with its number and mark, and its remarks below or at the side."""
         pieces = _folded(self._legible(line.plain), self.room)
-        notes = self._legible("; ".join(line.notes))
-        gap = max(self.column, cell_len(pieces[0])) + 3
+        notes = self._notes(line)
+        gap = max(self.column, cell_len(pieces[0])) + GAP
         fits = len(pieces) == 1 and gap + cell_len(notes) <= self.room
         colour = _COLOURS[line.mark]
         text = Text(f"{line.first:>{self.digits}} ", style="dim")
@@ -111,6 +113,9 @@ class _Margin:
             self._under(notes, "dim", further=2)
         if more:
             self._under(self._legible(f"… and {more:,} more lines not judged"), "dim")
+
+    def _notes(self, line: Marked) -> str:
+        return self._legible("; ".join(line.notes))
 
     def _under(self, text: str, style: str, *, further: int = 0) -> None:
         for piece in _folded(text, self.room - further):

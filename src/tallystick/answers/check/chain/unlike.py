@@ -52,8 +52,9 @@ _LEAST_DIGITS = 2  # of a computed fraction with one digit wrong
 _NEAR_FRACTION = 8  # a result within an eighth of a computed fraction is meant as it
 _ROUND = 2  # digits before the zeros of a round number
 _FAR = 12  # two numbers with a larger ratio are no slip, but for a unit
-_SWIGLU = 3  # the MLP's width is 8/3 of the model's, rounded up to a multiple of 256
-_MULTIPLE = 256
+_SWIGLU = 3  # the MLP's width is 8/3 of the model's, rounded up to a multiple of one of these
+_MULTIPLES = (64, 128, 256)
+_ROUND_OFF = Fraction(3, 200)  # three times half of the last digit of 2730.67
 _GROUP = 1000  # of three digits behind a comma
 _LEAST_GROUP = 100
 _LEAST_WEIGHTS = 1_000_000  # a larger number is of weights, each of some bytes
@@ -156,12 +157,25 @@ def _divided(left: Expression, right: Side, one: Fraction, other: Fraction) -> s
     number = right.expression
     if _divides_whole(left, _width(number) or other):
         return "is right if its quotients are whole numbers"
-    if one.denominator == _SWIGLU and 0 < other - one < _MULTIPLE and other % _MULTIPLE == 0:
-        return "is right if its width is rounded up"  # "2/3 × 4 × 4096 = 11008"
+    if _rounds_up(left, one, other) or _rounds_up(number, other, one):
+        return "is right if its width is rounded up"
     if isinstance(number, Number) and is_share(number):
         gain = abs(abs(one - 1) - other) <= number.unit  # "4.8 / 3.35 = 43%"
         return "states by how much its ratio is above or below 1" if gain else ""
     return ""
+
+
+def _rounds_up(side: Expression, third: Fraction, width: Fraction) -> bool:
+    """Return whether a width is 8/3 of another one, rounded up: "2/3 × 4 × 4096 = 11008".
+
+    The thirds may be decimals: "2730.67 ≈ 2816".
+    """
+    if third.denominator == 1 or width.denominator > 1:
+        return False
+    away = abs(third * _SWIGLU - round(third * _SWIGLU))
+    return away <= (_ROUND_OFF if isinstance(side, Number) else 0) and any(
+        0 < width - third < one and width % one == 0 for one in _MULTIPLES
+    )
 
 
 def _divides_whole(left: Expression, meant: Fraction) -> bool:

@@ -45,8 +45,9 @@ class References:
             for value in {claim.stated, claim.true}:  # later lines may go on with the right number
                 self.by_value.setdefault(value, []).append(place)
             self.any_rounded = self.any_rounded or (claim.expression is not None and claim.is_rounded)
-            self.corrections.setdefault(claim.stated, set()).add(claim.true)
-            self.all_right = self.all_right and claim.stated == claim.true
+            near = claim.right and not (claim.is_vague or claim.carried)  # "d_ff = 11008 ≈ 8/3 × 4096" stays 11008
+            self.corrections.setdefault(claim.stated, set()).add(claim.stated if near else claim.true)
+            self.all_right = self.all_right and (near or claim.stated == claim.true)
             self.by_words |= dict.fromkeys(_words(claim, statement), place)
             sizes, counted = _sizes(claim.expression)
             self.widths.update(sizes)

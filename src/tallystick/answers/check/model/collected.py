@@ -39,8 +39,10 @@ class Collected:
         self._norms(norms, in_layers, below)
         for tag in self.by_tag.keys() - NAMED.keys():
             self._add(tag, self.by_tag[tag], tags_of(tag))
-        words = "attention and MLP" if not roles.get("experts") else "layers without their norms"
-        self._add(words, in_layers - norms, {"attention", "mlp", "block"})
+        if roles.get("experts"):
+            self._put("the blocks", ", without norms", in_layers - norms, {"attention", "mlp", "block"})
+        else:
+            self._add("attention and MLP", in_layers - norms, {"attention", "mlp", "block"})
         self._blocks(in_layers)
         self._add("the model", set(range(len(self.atoms))), ())
 

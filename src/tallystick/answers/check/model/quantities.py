@@ -179,6 +179,11 @@ class Quantities:
             return self.whole_model(exactly(self.total))
         return next((one for one in self.all if one.tags == {"block", "one"} and one.one_layer), None)
 
+    def over_all_layers(self, part: Quantity) -> Quantity | None:
+        """Return a quantity of one layer in all layers, or None."""
+        same = (one for one in self.whole if one.atoms == part.atoms)
+        return next(same, None) if part.one_layer else None
+
     def outside_layers(self) -> dict[str, int]:
         """Return the parameters of each part outside the layers, by its tag: "head", "final"."""
         found = {}

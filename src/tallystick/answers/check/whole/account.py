@@ -18,6 +18,7 @@ from tallystick.answers.reconcile.reconcile import Step, reconcile
 from tallystick.core.ledger import Ledger
 
 MOST_ROUNDED = Fraction(1, 20)  # of a total, for zeros that are not all counted: 200,000,000
+MOST_LEFT_OUT = 12  # parts of which some together may be what a convention leaves out
 NEARER = 10  # times, for the result of an equation whose sides differ
 _VOCABULARY = ("token_embedding", "head")
 _WITHOUT = "without "
@@ -69,8 +70,11 @@ def account_of(claim: Claim | None, judge: Judge, ledger: Ledger | None) -> Acco
         elif steps is not None and (missing is None or is_whole(claim.side)) and _sure(steps, claim):
             missing = counted
             rounding = off - _sum(missing)
-    elif not missing or claim.term is None or not claim.term.parts:
-        rounding = off - _sum(missing)
+    else:
+        if steps is not None and missing and not _leaves_out(steps, missing):
+            steps = None
+        if not missing or claim.term is None or not claim.term.parts:
+            rounding = off - _sum(missing)
     return Account(
         missing or (),
         arithmetic,
@@ -109,6 +113,17 @@ def _sure(steps: Sequence[Step], claim: Claim) -> bool:
 
 def _sum(missing: Sequence[Omission]) -> int:
     return sum(omission.parameters for omission in missing)
+
+
+def _leaves_out(steps: Sequence[Step], missing: Sequence[Omission]) -> bool:
+    """Return whether a text leaves out what a convention does; else only its rounded total fits.
+
+    109M of BERT without its biases and norms may be one without positions as well.
+    """
+    sums = {0}
+    for omission in missing[:MOST_LEFT_OUT]:
+        sums |= {one + omission.parameters for one in sums} if omission.cause == "left out" else set()
+    return all(-step.parameters in sums for step in steps if step.parameters < 0 and step.convention not in _ROUNDED)
 
 
 def _counted(step: Step) -> Omission:

@@ -13,7 +13,7 @@ from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity, fit, may_be
 from tallystick.answers.check.terms import Term
 
-ROLES = frozenset({"token", "position", "head", "attention", "mlp", "experts", "router", "norm"})
+ROLES = frozenset({"token", "position", "segment", "pooler", "head", "attention", "mlp", "experts", "router", "norm"})
 VOCABULARY = frozenset({"token", "head"})
 LEAST_SHARE = 100  # a part is known by its size if the total is rounded by less than this share of it
 DOUBTFUL = frozenset({"another size", "not in the model"})  # causes that a part may have by mistake
