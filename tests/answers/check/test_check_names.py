@@ -341,6 +341,7 @@ def test_a_label_that_names_another_size_says_so():
     ("line", "what"),
     [
         ("ln1b: 12 × 768 = 9,216", "norm ln_1 shifts of 12 layers"),
+        ("LayerNorm 2 (scale + bias): 2 × 768 = 1,536", "norm ln_2 of one layer"),
         ("LayerNorm cuối cùng: 2 × 768 = 1.536", "final norm"),
     ],
 )

@@ -93,3 +93,23 @@ def test_a_rounded_total_is_not_said_to_lack_what_the_text_counts():
         "- MLP per layer: 2 × 768 × 3072 = 4.72M\n- 12 layers: 12 × (2.36M + 4.72M) = 84.9M\n\nTotal: 23.4M + 0.4M + 84.9M ≈ 109M\n"
     )
     assert tallystick.check(text, against="bert-base-uncased").convention is None
+
+
+def test_active_experts_are_some_of_all():
+    """2 of 8 experts: 32 × 2 × 3 × 4096 × 14336 = 11,274,289,152."""
+    text = (
+        "- Attention: 32 × 41,943,040 = 1,342,177,280\n- Active experts: 32 × 2 × 3 × 4096 × 14336 = 11,274,289,152\n\n"
+        "Active: 1,342,177,280 + 11,274,289,152 = 12,616,466,432\n"
+    )
+    named = [one.matches for one in tallystick.check(text, against="mixtral-8x7b").equations]
+    assert named[1:] == ["active experts of 32 layers", "attention of 32 layers + active experts of 32 layers"]
+
+
+def test_what_a_sum_comes_to_on_the_way_is_not_what_it_counts():
+    text = (
+        "Per block: 1536 + 1769472 + 2304 + 589824 + 768 + 1536 + 4718592 + 3072 + 768\n= 1536 + 1769472\n"
+        "= 1771008 + 2304\n= 1773312\n"
+    )
+    assert "one layer" not in {
+        one.matches for one in tallystick.check(text, against="gpt2").equations if one.left < 2e6
+    }

@@ -121,6 +121,10 @@ SEVERAL = re.compile(
 _WITH = re.compile(
     r"(?:\+|&|\b(?:with|and|incl\w*|plus|mit|avec|con|y|e|et|und)\b|含|和|及|と)\s*(?:the |its )?bias\w*", re.I
 )
+# Both vectors of a norm: "LayerNorm (scale + bias)"
+_VECTORS = re.compile(
+    r"\b(?:scales?|gains?|gamma|γ)\s?(?:\+|&|/|,|and|和|及|と|und|et|y|e|и)\s?(?:bias(?:es)?|shifts?|beta|β)\b", re.I
+)
 TIED = re.compile(r"(?<![^\W_])(?:un)?tied|tying|share[sd]?(?![^\W_])|共享|共有|绑定|공유", re.IGNORECASE)
 # Of a total or a row that leaves something out.
 PARTIAL = re.compile(r"\b(?:non|excl\w*|without|w/o|only|not|ohne|sans|sin|sem|без)\b|[不除]", re.IGNORECASE)
@@ -154,7 +158,7 @@ def tags_of(label: str) -> frozenset[str]:
         label: text in any of the supported languages.
     """
     one = {"one", "block"} if _ONE_LAYER.fullmatch(label) else frozenset()
-    label = _TIED.sub(" ", _WITH.sub(" ", _WITHOUT.sub(" ", label.replace("^", "_"))))  # W^O is W_O
+    label = _TIED.sub(" ", _WITH.sub(" ", _VECTORS.sub(" ", _WITHOUT.sub(" ", label.replace("^", "_")))))  # W^O is W_O
     label = f"{label} {_SEAM.sub(' ', label.replace('_', ' '))}"
     found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)} | one
     if {"q", "k", "v"} <= found or "qkv" in found:

@@ -22,6 +22,8 @@ from tallystick.answers.check.terms import times as times_of
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value, evaluate
 from tallystick.derivations.statements import Derivation, Statement
 
+FEW = 10  # sides that differ by more than 1/10 count different things
+
 
 class Verdicts:
     """Records the verdict on each equation, and gives its statement's number a term."""
@@ -62,10 +64,12 @@ class Verdicts:
         self.judged.add(statement.line)
         if not agree:
             self.links.record(left, other)
-        if not part:
-            match = self.by_parts.of(claim, statement)  # what the whole line counts
-        else:
+        # "1,536 + 1,536 = 3,072 + 1,769,472 = …"
+        running = len(statement.sides) > 2 and abs(other - claim.true) > claim.true / FEW
+        if part or running:
             match = self.matches.addend(one, statement) if agree else None
+        else:
+            match = self.by_parts.of(claim, statement)  # what the whole line counts
         percent = "%" in statement.plain and is_share(right)
         if percent:
             one, other, right_one = (number / PERCENT for number in (one, other, right_one))

@@ -113,8 +113,10 @@ class Collected:
             self._register("one expert of one layer", places, {"experts", "one", "single"}, share=share)
             layers = {self.atoms[place].layers for place in places}
             if len(layers) == 1 and (used := active.pop()) and used < 1:
+                count = layers.pop()
+                self._register("active experts of one layer", places, {"experts", "one"}, share=int(count / used))
                 self._register(
-                    "active experts of one layer", places, {"experts", "one"}, share=int(layers.pop() / used)
+                    f"active experts of {count} layers", places, {"experts"}, share=int(1 / used), one_layer=False
                 )
 
     def _union(self, tags: list[str], words: str, within: set[int], role: str) -> None:
@@ -151,7 +153,9 @@ class Collected:
         else:
             self._register(f"{phrase}{kind}", places, tags)
 
-    def _register(self, what: str, places: set[int], tags: Iterable[str], *, share: int = 1) -> None:
+    def _register(
+        self, what: str, places: set[int], tags: Iterable[str], *, share: int = 1, one_layer: bool = True
+    ) -> None:
         key = (frozenset(places), share)
         parameters = sum(self.atoms[place].parameters for place in places)
         if not parameters or key in self._seen:
@@ -162,7 +166,9 @@ class Collected:
         if len({self.atoms[place].tag for place in places}) == 1 and len(places) <= 2:
             factors = tuple(sorted(size for size in (atom.copies // share, *atom.shape) if size != 1))
         names = tuple(dict.fromkeys(self.atoms[place].name for place in sorted(places)))
-        quantity = Quantity(what, parameters // share, names, frozenset(places), frozenset(tags), factors, share > 1)
+        quantity = Quantity(
+            what, parameters // share, names, frozenset(places), frozenset(tags), factors, share > 1 and one_layer
+        )
         self.all.append(quantity)
         if share == 1:
             self.whole.append(quantity)

@@ -29,17 +29,17 @@ def joined(parts: Sequence[Quantity], quantities: Quantities) -> Quantity | None
     """
     if len(parts) == 1:
         return parts[0]
-    tied = [one for one in parts if one.tied_to]
-    own = [one for one in parts if not one.tied_to]
+    apart = [one for one in parts if one.tied_to or one.is_some]
+    own = [one for one in parts if one not in apart]
     atoms = frozenset[int]().union(*(one.atoms for one in own))
-    layers = {one.one_layer for one in own}
-    if len(layers) != 1 or len(atoms) != sum(len(one.atoms) for one in own) or len(set(tied)) < len(tied):
+    layers = {one.one_layer for one in parts if not one.tied_to}
+    if len(layers) != 1 or len(atoms) != sum(len(one.atoms) for one in own) or len(set(apart)) < len(apart):
         return None
     one_layer = layers.pop()
-    names = [*(quantities.atoms[place].name for place in sorted(atoms)), *(one.names[0] for one in tied)]
-    words = _words(atoms, quantities, one_layer=one_layer)
+    names = [quantities.atoms[place].name for place in sorted(atoms)] + [name for one in apart for name in one.names]
+    words = [_words(atoms, quantities, one_layer=one_layer)] if own else []
     return Quantity(
-        " + ".join([words, *(one.what for one in tied)]),
+        " + ".join([*words, *(one.what for one in apart)]),
         sum(one.parameters for one in parts),
         tuple(dict.fromkeys(names)),
         atoms,

@@ -33,6 +33,11 @@ class Quantity(NamedTuple):
         return self.tags - KINDS
 
     @property
+    def is_some(self) -> bool:
+        """Whether it is some of the experts, not all of its atoms."""
+        return self.what.startswith(("one expert", "active experts"))
+
+    @property
     def is_layers(self) -> bool:
         """Whether it is whole layers, perhaps without their norms."""
         return "block" in self.tags and (not self.component or {"attention", "mlp"} <= self.component)
@@ -124,8 +129,8 @@ def _shared(tensor: str, names: Sequence[str]) -> int:
 
 
 def _letters(name: str) -> str:
-    """Return the letters and digits of a name: norm2 is in "LayerNorm 2"."""
-    return "".join(filter(str.isalnum, name)).lower()
+    """Return the letters and digits of a name: norm2 and ln_2 are in "LayerNorm 2"."""
+    return "".join(filter(str.isalnum, name)).lower().replace("layernorm", "ln").replace("norm", "ln")
 
 
 def _unasked(tags: frozenset[str], wanted: frozenset[str]) -> int:
