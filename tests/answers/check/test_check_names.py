@@ -368,3 +368,24 @@ def test_a_pooler_is_no_other_matrix_of_its_size():
 def test_a_part_whose_name_has_a_line_below_is_no_setting():
     answer = tallystick.check("ln_1: 768*2=1536\nln_2: 1536\n", against="gpt2")
     assert [(one.line, one.right, one.correct) for one in answer.equations] == [(1, 1536, True), (2, 1536, True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "against", "what"),
+    [
+        ("# Output\nW_out = H × V = 4096 × 128256 = 525,336,576", "llama-3-8b", "head"),
+        ("# GPT-2 (V = 50257, T_max = 1024)\nT_max · d = 1024 · 768 = 786,432", "gpt2", "position embedding"),
+        ("## Embeddings\nLayerNorm: 2 × 768 = 1,536", "bert-base-uncased", "norm of the embeddings"),
+        ("Norms: 28 × 2 × 1024 = 57,344", "qwen3-0.6b", "norms around attention and MLP of 28 layers"),
+    ],
+)
+def test_sizes_and_headings_do_not_mislead(text, against, what):
+    assert named(text, against) == what
+
+
+def test_an_addend_with_its_result_has_its_own_words():
+    text = "Block: attn c_attn 3*768*768 = 1,769,472 + attn c_proj 768*768 = 589,824 + mlp c_fc 768*3072 = 2,359,296\n"
+    named = {one.right: one.matches for one in tallystick.check(text, against="gpt2").equations}
+    assert named[589_824] == "attention output projection of one layer, without its bias"
+    assert named[2_359_296] == "up projection of the MLP of one layer, without its bias"
+    assert all(one.left == one.right for one in tallystick.check(text, against="gpt2").equations)

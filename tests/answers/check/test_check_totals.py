@@ -28,6 +28,10 @@ TOTALS = {
         "Attention: 12 × 4 × 768² = 28,311,552\nMLP: 12 × 8 × 768² = 56,623,104\n"
         "All 12 layers of the decoder-only model: 28,311,552 + 56,623,104 = 84,934,656\n", "gpt2", 3, 84_934_656,
     ),
+    "all layers of the attention alone": (
+        "W_q: 4096 × 4096 = 16,777,216\nW_k: 1024 × 4096 = 4,194,304\nW_v: 1024 × 4096 = 4,194,304\nW_o: 4096 × 4096 = 16,777,216\n"
+        "Sum: ~41.9M (per layer)\n32 layers: ~1.34B parameters\n", "llama-3-8b", None, None,
+    ),
     "embeddings of a text that breaks off": (
         "The input has in all: 23440896 + 1536 + 393216 + 1536 = 23837184\n\nA head: (768 × 64 + 64) × 3 = 147648\n\n12 heads: 147648 × 12 = 1771776\n",
         "bert-base-uncased", None, None,

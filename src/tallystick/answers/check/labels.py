@@ -121,6 +121,7 @@ SEVERAL = re.compile(
 _WITH = re.compile(
     r"(?:\+|&|\b(?:with|and|incl\w*|plus|mit|avec|con|y|e|et|und)\b|含|和|及|と)\s*(?:the |its )?bias\w*", re.I
 )
+_SETTING = re.compile(r"\b[A-Za-z]\w{0,20}\s?=\s?\d[\d.,]*")  # "GPT-2 (V = 50257, d = 768)" names no part
 # Both vectors of a norm: "LayerNorm (scale + bias)"
 _VECTORS = re.compile(
     r"\b(?:scales?|gains?|gamma|γ)\s?(?:\+|&|/|,|and|和|及|と|und|et|y|e|и)\s?(?:bias(?:es)?|shifts?|beta|β)\b", re.I
@@ -158,6 +159,7 @@ def tags_of(label: str) -> frozenset[str]:
         label: text in any of the supported languages.
     """
     one = {"one", "block"} if _ONE_LAYER.fullmatch(label) else frozenset()
+    label = _SETTING.sub(" ", label) if "=" in label else label
     label = _TIED.sub(" ", _WITH.sub(" ", _VECTORS.sub(" ", _WITHOUT.sub(" ", label.replace("^", "_")))))  # W^O is W_O
     label = f"{label} {_SEAM.sub(' ', label.replace('_', ' '))}"
     found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)} | one

@@ -19,6 +19,9 @@ from tallystick.derivations.statements import Statement
 
 _VARIABLES = re.compile(r"\b[^\W\d_]\b|\b\w+_\w+\b|\(.*?\)")  # names of sizes: vocab_size, V
 
+_ADDENDS = re.compile(r"[+(,;]\s")
+_NEXT = re.compile(r"\s*(?:[+)]\s*[^\W\d]|\)?\s*$)")  # the words of the next addend
+
 
 class Matches:
     """The model's quantities that a text states; none without a model."""
@@ -56,6 +59,7 @@ class Matches:
         if self.quantities is None or number < LEAST_REFERENCE or measures(statement):
             return None
         labels = statement.labels if tags_of(statement.label) - KINDS else ()  # not of other parts around it
+        labels = _words_before(number, statement) or labels
         return None if counts_operations(statement) else self.quantities.best(number, labels)
 
     def lone(self, claim: Claim, statement: Statement) -> Quantity | None:
@@ -100,6 +104,14 @@ class Matches:
         # A number without a formula is what it matches, unless that is a projection of the label's.
         part = claim.match is None or claim.match.is_projection
         return found.sentence if found and (claim.expression is not None or (found.why and part)) else None
+
+
+def _words_before(number: Fraction, statement: Statement) -> tuple[str, ...]:
+    """Return the words of an addend with its result: "… + attn c_proj 768 × 768 = 589,824 + …"."""
+    written = f"{number.numerator:,}"
+    before, _, behind = statement.plain.partition(written if written in statement.plain else str(number))
+    words = _ADDENDS.split(before.rstrip(" =≈"))[-1]
+    return (words,) if _NEXT.match(behind) and tags_of(words) - KINDS else ()
 
 
 def _factors(term: Term | None) -> tuple[int, ...]:

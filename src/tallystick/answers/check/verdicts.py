@@ -66,6 +66,8 @@ class Verdicts:
             self.links.record(left, other)
         # "1,536 + 1,536 = 3,072 + 1,769,472 = …"
         running = len(statement.sides) > 2 and abs(other - claim.true) > claim.true / FEW
+        if running and agree and abs(one - other) > other / FEW:
+            return  # the first addends of a sum, on the way to it
         if part or running:
             match = self.matches.addend(one, statement) if agree else None
         else:

@@ -36,7 +36,9 @@ class Links:
             ends = _is_rounded(right) or _adds(middle.expression)
             if not (met or agree) and ends and self._agree(left, right, asides):
                 found[number] = left, right, True
-        return found
+        return (
+            [(self._ended(*pair[:2], asides), *pair[1:]) if pair[2] else pair for pair in found] if found[1:] else found
+        )
 
     def _pair(self, left: Side, right: Side, asides: bool) -> tuple[Side, Side, bool]:
         """Return two neighbouring sides as they are compared, and whether they agree."""
@@ -79,6 +81,16 @@ class Links:
         )
         begun = (Side(part, right.loose) for part in parts)
         return next((one for one in begun if self.readings.agree(left, one, asides=asides)), right)
+
+    def _ended(self, left: Side, right: Side, asides: bool) -> Side:
+        """Return the last addend of a sum if that is the side behind it, or else the side.
+
+        Example: "3 × 768 × 768 = 1,769,472 + 768 × 768 = 589,824".
+        """
+        last = left._replace(expression=last_addend(left.expression))
+        one, other = (self.readings.value(side.expression, asides) for side in (left, right))
+        more = last.expression is not left.expression and not one.meets(other)
+        return last if more and self.readings.agree(last, right, asides=asides) else left
 
     def apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
         """Return the only pair of parts in which two sums or products differ, else both sides.

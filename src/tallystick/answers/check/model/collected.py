@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.model.atoms import NAMED, Atom, module_of
 from tallystick.answers.check.model.quantity import Quantity
+
+_OF_HEADS = re.compile(r"\b[qk](?:uery|ey)?_(?:layer_?)?norm\b")
 
 
 class Collected:
@@ -83,6 +86,10 @@ class Collected:
         """Register the norms: all, those of the layers, each of these, and the ones around them."""
         self._add("norms", norms, {"norm"})
         self._add("norms", norms & in_layers, {"norm", "block"})
+        of_heads = {place for place in norms & in_layers if _OF_HEADS.search(self.atoms[place].name)}
+        if of_heads:
+            self._add("norms around attention and MLP", norms & in_layers - of_heads, {"norm", "block"})
+            self._add("norms of queries and keys", of_heads, {"norm", "block", "q", "k"})
         for place in sorted(norms & in_layers):
             module = self._module(place)
             same = {other for other in norms if self._module(other) == module}

@@ -84,6 +84,8 @@ class Quantities:
             matched: quantities that earlier lines stated; others are preferred.
         """
         about = self._asked(next((tags for label in labels if (tags := tags_of(label)) - KINDS), frozenset()))
+        if about == {"o"} and not self.rows.isdisjoint(factors):
+            about = frozenset({"head"})  # W_out of the vocabulary
         found = [one for one in self.of(number) if may_be(one, about) and is_named(one, labels, about)]
         found = _placed(found, labels, matched)
         if not found and "block" in nearest_tags(labels):

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from tallystick.answers.check.labels import KINDS, OUTSIDE, PROJECTIONS, SEVERAL, tags_of
+from tallystick.answers.check.labels import KINDS, OUTSIDE, PROJECTIONS, SEVERAL, nearest_tags, tags_of
 from tallystick.answers.check.model.atoms import module_of
 
 _MATRICES = PROJECTIONS | {"gate", "up", "down"}
+OF_EMBEDDINGS = frozenset({"norm", "token"})
 _LIKE_TENSOR = 8  # a part of a tensor's name counts as much as four tags
 _TENSOR = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 
@@ -95,6 +96,8 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
     named = False
     for weight, label in zip((12, 4, 2, 1), filter(None, labels), strict=False):
         wanted = tags_of(label)
+        if "norm" in wanted and quantity.tags >= OF_EMBEDDINGS and "token" in nearest_tags(labels[1:]):
+            wanted |= {"token"}  # "LayerNorm" under "Embeddings"
         about = quantity.tags
         score += weight * (
             2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - _unasked(about, wanted)

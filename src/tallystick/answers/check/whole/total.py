@@ -137,6 +137,8 @@ def _stated_whole(judge: Judge) -> Whole:
     # "total" of the embeddings, and of a layer's attention
     if len(sections) > 1 or any(_has_larger(judge, place) or _goes_on(judge, place) for place in sections):
         found = {place: claim for place, claim in found.items() if place not in sections}
+    # "32 layers: ~1.34B" of the attention, where nothing else is counted
+    found = {place: claim for place, claim in found.items() if place not in sections or is_total(statements[place])}
     found = {place: claim for place, claim in found.items() if not is_of_section(judge, claim, largest)}
     found = {place: claim for place, claim in found.items() if not is_below_part(judge, place, largest)}
     if any(_is_stated(claim) and is_total(statements[place]) for place, claim in found.items()):
