@@ -27,7 +27,7 @@ from tallystick.derivations.expressions.phrases import (
 from tallystick.derivations.expressions.tokens import Token
 from tallystick.derivations.expressions.units import unit_of
 from tallystick.derivations.expressions.words import ABOUT
-from tallystick.derivations.reading import MOST_SHOWN, Reading
+from tallystick.derivations.reading import LEAST_SUM, MOST_SHOWN, Reading
 from tallystick.derivations.rewrites import (
     factor_around,
     in_plain_order,
@@ -183,7 +183,15 @@ class Chains(Reading):
             words = words[before.end() :]
         if len(begin.sides) == 1 and words.rstrip().endswith(",") and (whole := _FOR_ALL.match(text, end)):
             words = whole[1]
+        if begin.sides[1:] and begin.sides[-1].unit == "bytes" and not (begin.goes_on or begin.name):
+            self._counted(line, words, begin.sides[0].expression)
         self._add(line, words, begin.sides, name=begin.name, clause=_clause(text, begin.start, end), aside=aside)
+
+    def _counted(self, line: Line, words: str, product: Expression) -> None:
+        """Add the exact total that a chain takes to bytes: "Total: 124,439,808 × 4 bytes = …"."""
+        count = product.parts[0] if isinstance(product, Operation) and product.symbols == ("*",) else None
+        if isinstance(count, Number) and not count.rounded and count.value >= LEAST_SUM and TOTAL.search(words):
+            self._add(line, words, [Side(count)], clause=f"{words} {count.value}")
 
     def _linked(self, line: Line, clause: str, begin: _Beginning, side: Side, read: Sequence[Token]) -> _Beginning:
         """Return the chain with one more side.

@@ -115,17 +115,19 @@ def _with_results(pieces: Sequence[Token]) -> list[Token]:
     """Insert the result of a chain before the product that goes on from it in the next sentence.
 
     Examples: "3 × 4096 × 14336 ≈ 176M per layer. × 32 layers = 5.6B"; of several results the last
-    one or their sum, which is nearer: "4 × 4096² = 67.1M; 3 × 4096 × 11008 = 135.3M; × 32 = 6.48B".
+    one or their sum, which is nearer: "4 × 4096² = 67.1M; 3 × 4096 × 11008 = 135.3M; × 32 = 6.48B";
+    or the first number: "124.4M params; × 4 bytes = 497.8 MB, × 2 bytes = 248.9 MB".
     """
     found: list[Token] = []
     results: list[Token] = []
+    first = next((piece for piece in pieces if piece.number is not None), None)
     ended = False  # whether only words stand behind the last result
     for place, piece in enumerate(pieces):
         times = piece.text == "*" and pieces[place - 1].text in _ENDS
         if times and ended and any(is_count(one.number) for one in pieces[place + 1 : place + 2]):
             found += [
                 one._replace(start=piece.start, end=piece.start)
-                for one in _multiplied(results, pieces[place : place + MOST_BEHIND])
+                for one in _multiplied(results, first, pieces[place : place + MOST_BEHIND])
             ]
         if (
             piece.number is not None
@@ -140,19 +142,23 @@ def _with_results(pieces: Sequence[Token]) -> list[Token]:
     return found
 
 
-def _multiplied(results: Sequence[Token], behind: Sequence[Token]) -> list[Token]:
-    """Return what a product goes on from: the last result, or the sum of all in parentheses.
+def _multiplied(results: Sequence[Token], first: Token | None, behind: Sequence[Token]) -> list[Token]:
+    """Return what a product goes on from: the last result, the sum of all, or the first number.
 
     Args:
         results: of the chains before it.
+        first: the first number of the line, if it has any.
         behind: the sign of multiplication, the count, and what follows.
     """
-    if len(results) == 1:
-        return list(results)
     count, *stated = [piece.number.value for piece in behind if piece.number is not None][:2]
     numbers = [piece.number.value for piece in results if piece.number is not None]
     sign = behind[0]
-    if not stated or abs(count * numbers[-1] - stated[0]) <= abs(count * sum(numbers) - stated[0]):
+    if not stated:
+        return [results[-1]]
+    last, all_ = (abs(count * one - stated[0]) for one in (numbers[-1], sum(numbers)))
+    if first is not None and first.number is not None and abs(count * first.number.value - stated[0]) < min(last, all_):
+        return [first]
+    if last <= all_:
         return [results[-1]]
     added = [one for result in results for one in (result, sign._replace(text="+"))][:-1]
     return [sign._replace(kind="open", text="("), *added, sign._replace(kind="close", text=")")]

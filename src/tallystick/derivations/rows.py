@@ -20,6 +20,8 @@ from tallystick.derivations.values import MOST_SIZE, WORD, Values
 
 NEAR_FACTOR = 10  # a lone factor and its product with a digit wrong, in two columns
 _ABOUT = re.compile(rf"^(?:{'|'.join(ABOUT)})(?:\.|\b)?\s*(?=\d)", re.IGNORECASE)  # "| about 38.6M |"
+LEAST_COMPARED = 2  # numbers of a row with which a change stands: "| 67.1M | 41.9M | -25.2M |"
+_CHANGE = re.compile(r"[-+\u2212\u2013]\s?\d[\d.,]*\s?(?:[KMBT]i?B?|B)?")
 LEAST_PROSE = 6  # words of a sentence
 _RELATES = re.compile(r"[=≈]|\d\s?~\s?\d")
 _WORDED = re.compile(r"\((\d[^()]{0,200}[*×]\s?\d[^()]{0,80})\)\s*$")
@@ -49,6 +51,9 @@ class Rows(Values):
         cells = [_ABOUT.sub("≈", cell.strip()) for cell in row.split("|")]
         total = TOTAL.search(line.plain) is not None  # "| Total | 18-20M |"
         wholes = [self._whole(cell) if total or not _RANGE.search(cell) else None for cell in cells]
+        changes = [place for place, cell in enumerate(cells) if _CHANGE.fullmatch(cell)]
+        if len(cells) - len(changes) - wholes.count(None) >= LEAST_COMPARED:
+            wholes = [None if place in changes else side for place, side in enumerate(wholes)]
         numbered = [side for side in wholes if isinstance(side, Number)]
         self._keep(line, cells, wholes)
         for place, cell in enumerate(cells):

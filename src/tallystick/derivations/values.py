@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import takewhile
 
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Undefined, evaluate
 from tallystick.derivations.chains import LETTER, Chains, numbers_end
@@ -116,7 +117,9 @@ class Values(Chains):
         number = alone_in(pieces)
         if number is not None and (colon or columns or label):
             product = self._product_near(words, value, behind, number) or self._product_above(line, words, number)
-            unit = unit_of(pieces) or ("parameters" if columns and self._have_bytes(pieces, number, behind) else "")
+            before = list(takewhile(lambda piece: piece.text != "→", pieces))  # "124,439,808 → 497.8 MB"
+            counts = len(before) < len(pieces) or (columns and self._have_bytes(pieces, number, behind))
+            unit = unit_of(before) or ("parameters" if counts else "")
             sides = [Side(number, loose=pieces[0].kind != "number", unit=unit)]
             if (again := _mistyped_again(pieces, number)) is not None:
                 sides.append(Side(again, loose=True))
@@ -266,6 +269,7 @@ def alone_in(pieces: Sequence[Token]) -> Number | None:
         rate = piece.text == "/" and any(map(is_unit, pieces[at + 1 : at + 2]))  # "2,360,064 /layer"
         if (piece.text in "→←" or rate) and not depth:
             sizes = piece.text == "→" and any(one.number is not None for one in pieces[at + 1 : at + 2])
+            sizes = sizes and unit_of(pieces[at + 1 : at + 4]) != "bytes"  # "124,439,808 → 497.8 MB"
             return None if sizes else pieces[place].number  # "768 → 3072" are sizes
         depth += (piece.kind == "open") - (piece.kind == "close")
         if not depth and piece.kind in ("number", "operator", "relation"):

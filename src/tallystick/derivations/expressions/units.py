@@ -16,7 +16,7 @@ _COUNTED = {
         re.IGNORECASE,
     ),
     "seconds": re.compile(
-        r"(?<![^\W\d_])(?<!/)(?:[mnuµ]?s|sec|(?:milli|micro|nano)?seconds?|minutes?|hours?|days?|years?|секунд\w*|мс)(?![^\W_])|毫?秒|分钟|小时|天|年|초",
+        r"(?<![^\W\d_])(?<![/'\u2019])(?:[mnuµ]?s|sec|(?:milli|micro|nano)?seconds?|minutes?|hours?|days?|years?|секунд\w*|мс)(?![^\W_])|毫?秒|分钟|小时|天|年|초",
         re.IGNORECASE,
     ),
     "operations": re.compile(r"FLOP|\bops\b", re.IGNORECASE),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 NEAR_BIAS = 2  # a product and a bias that give a number miss it by less than half
+NEAR_ROUNDING = 20  # a rounding misses its number by less than 1/20
 _BETWEEN = re.compile(r"(?<=[^\W\d])\s+[x×]\s+(?=\d)")
 _SAID = re.compile(
     r"(?P<said>[^()=≈]{0,300}\d[^()=≈]{0,60}\(\d[^()=≈]{0,200}\s[*x×]\s?[≈~]?\d[^()=≈]{0,200}\))\s*(?:[;,.]\s?.*)?"
@@ -28,6 +29,16 @@ def _without_product(shape: re.Match[str]) -> str:
     """Return what stands before a size and the size, without the product that computes it."""
     right = int(shape["one"]) * int(shape["other"]) == int(shape["size"])
     return f"{shape['head']}{shape['size']}" if right else shape[0]
+
+
+def _without_dash(remark: re.Match[str]) -> str:
+    """Return a number with the remark behind its dash, unless that is a number to subtract."""
+    if remark["rounded"] is not None:
+        number, rounded = int(remark["number"].replace(",", "")), float(remark["rounded"].rstrip("."))
+        if abs(rounded * 1000 ** (1 + "KMB".index(remark["letter"])) - number) * NEAR_ROUNDING > number:
+            return remark[0]
+        return f"{remark['number']} ≈ {remark['rest']}"
+    return f"{remark['number']}, {remark['rest']}"
 
 
 def _with_bias(product: re.Match[str]) -> str:
@@ -163,6 +174,35 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     ("偏置", _BIASED, _with_bias),
     # "Value (640 × 640):   = 409,600"
     ("):", re.compile(r"(?<=\d\)):\s{0,80}=\s*(?=[≈~]?\s?\d[^=≈]*$)"), " = "),
+    # "total   6,738,415,616  68,976,648,192 +62,238,232,576" has a column of changes
+    (" +", re.compile(r"(?<=\d)(\s{2,}\d[\d,.]{0,20}[KMB]?)\s\+(?=\d[\d,.]{0,20}[KMB]?\s*$)"), r"\1  +"),
+    # "786,432 - i.e. 0.79M", "85,054,464 – 68.4% of the model", "38,597,376 - 38.6M"
+    (
+        " ",
+        re.compile(
+            r"(?P<number>(?<![\w.,])\d{1,3}(?:,\d{3})+|(?<![\w.,])\d{4,12})\s[-\u2013\u2014]\s"
+            r"(?P<rest>(?:i\.e\.|about|roughly|approx|that is|[≈~])|\d[\d.]{0,6}\s?%|(?P<rounded>\d[\d.]{0,6})\s?(?P<letter>[KMB])(?=[\s.;)]*$))"
+        ),
+        _without_dash,
+    ),
+    # "in total 124,439,808, i.e. ≈124.4M"
+    ("i.e.", re.compile(r"(?<=\d),?\s+i\.e\.,?\s+[≈~]?\s?(?=\d[\d.]{0,6}\s?[KMB]\b)"), " ≈ "),
+    # "N_total ≈ 1.56 × 10^9 (exact: 1,557,611,200)"
+    (
+        "exact",
+        re.compile(
+            r"(?P<about>[≈~]\s?\d[\d.]{0,6}\s?(?:\*\s?10\^\d{1,2}|[KMB]))\s\(exact(?:ly)?:?\s(?P<number>\d[\d,]{3,20})\)"
+        ),
+        r"= \g<number> \g<about>",
+    ),
+    # "38,597,376(约 3860万)", "124,439,808(124M)"
+    (
+        "(",
+        re.compile(
+            r"(?<=\d{3})\((?=\s?(?:约|約|약|≈|~|about|approx\.?|ca\.)\s?\d|\d[\d.,]{0,9}\s?(?:[KMBT]|[百千]?[万億亿]|만|억)\s?\))"
+        ),
+        " (",
+    ),
     # "50,257 tokens × 1,600 dimensions -> 80.4M"
     (
         "*",

@@ -40,6 +40,7 @@ from tallystick.derivations.statements import Derivation, Side, Statement
 
 FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
+LEAST_SIZED = 64  # of a width or a vocabulary; a smaller size is a count
 ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
 NEAR_SHARE = Fraction(1, 10)  # of a share that a fraction of small numbers rounds
 ABOUT_RIGHT = "is about right, as its sign says"
@@ -303,11 +304,16 @@ class Doubts:
     def _has_one(self, left: Side, right: Side, asides: bool) -> bool:
         """Return whether the model has a quantity with the number of a side, "6 = 4" of a norm.
 
-        "497,759,232 = 124,439,808 floats" says how many bytes they have.
+        "497,759,232 = 124,439,808 floats" says how many bytes they have, and "vocab 50257 =
+        38,597,376" what a table of this size has.
         """
         low, high = sorted(self.readings.exact(left, right, asides))
         bytes_of = any(high == width * low for width in WIDTHS) or high > FAR_APART * low
-        return self.quantities is not None and not bytes_of and any(map(self.quantities.of, (low, high)))
+        if self.quantities is None or bytes_of:
+            return False
+        if low in self.sizes and low >= LEAST_SIZED and high % low == 0 and self.quantities.of(high):
+            return False
+        return any(map(self.quantities.of, (low, high)))
 
     def _adds_each(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a sum is less than its result, and an addend is said of each of several.

@@ -261,8 +261,9 @@ def _ends_in_width(side: Expression) -> bool:
 
 def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
     slip = left.unit == "parameters" and other.rounded and is_typed_for(other, one.value)  # "124,439,808 ≈ 142M"
-    if left.unit and left.unit != right.unit and not slip:
-        return "gives a number in another unit"  # "1 byte = 8 bits"
+    cut = one.rounded and not other.rounded and 0 <= other.value - one.value < one.unit
+    if cut or (left.unit and left.unit != right.unit and not slip):
+        return "gives a number in another unit"  # "1 byte = 8 bits", "GPT-2 1.5B = 1,557,611,200"
     high = max(one.value, other.value)
     rough = right.loose or one.unit < 1 or other.unit < 1
     if rough and high < _LEAST_COMPARED:

@@ -21,6 +21,18 @@ LONGEST_RUN = 12  # parts of one addend listed below it
 LEAST_VECTOR = 16  # elements of a norm or a bias
 LONGEST = 200  # characters of a line of a list
 MOST_SAID = 2_000  # characters of a sentence
+MOST_IN_UNITS = 1_000_000  # of a number that is in thousands or millions
+MOST_ABOVE = 4  # lines from the first addend up to the one that names the unit
+MOST_AVERAGE = 1_000
+# "params (M)", "in millions", "size (MB)", "参数量（万）"; no "124M"
+_IN_UNITS = re.compile(
+    r"[(\[\uff08/,]\s*(?:in |en |в )?(?:(?:[KMBG]|[KMGT]i?B)(?!\w)|mill?i?\w*|billions?|thousands?|Mio|Mrd|млн|тыс|[百千]?万|億|亿|百萬|백만|만)"
+    r"|\b(?:in|en|in units of|all numbers in)\s(?:(?:[KMBG]|[KMGT]i?B)\b|mill?i\w+|thousands|billions|tausend|milliers|miles)|单位"
+)
+_PER_TOKEN = re.compile(
+    r"(?:\bper |/ ?|\bpro |\bpar |\bpor |\bна )tok[ea]n\b|토큰 ?당|每(?:个)?\s?(?:token|词元)|トークンあたり",
+    re.IGNORECASE,
+)
 _IN_LIST = re.compile(r"\W*|\s*(?:[-*+•]|\d{1,2}[.)])\s.*|.*[:\uff1a]\s*")  # a rule, an item, a title, or nothing
 _BLOCKS = re.compile(r"\(\d{1,3}-\d{1,3}\): \d{1,3} x \w{1,80}\(")
 _SEPARATOR = re.compile(r"[,. ]")  # of thousands
@@ -123,6 +135,32 @@ class Allowances:
             for line in self.derivation.lines[lines[0].line - 1 : lines[-1].line - 1]
             for number in _whole_in(line[:MOST_SAID])
         )
+
+    def rounds_in_units(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total of numbers in a unit, such as millions, is rounded as they are.
+
+        Example: "params (M)", 525, 1,342, 5,637, 525, and 8,030 for 8,030.26, not 8,029.
+        """
+        rows = [self.so_far.at(place) for place in places]
+        whole = all(one.stated.denominator == 1 and one.stated < MOST_IN_UNITS for one in (*rows, claim))
+        off = abs(self.so_far.sum(places).exact - claim.stated)
+        if not whole or 2 * off > len(rows) + 1:
+            return False
+        first, last = (self.derivation.statements[place].line for place in (min(places), self.so_far.place))
+        above = self.derivation.lines[max(0, first - MOST_ABOVE - 1) : last]
+        return any(map(_IN_UNITS.search, above))
+
+    def averages(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a small total may be an average or a rate: at most the largest row.
+
+        Example: a column "ratio" with 1.3, 3.6 and, for the total, 2.9.
+        """
+        return claim.stated < MOST_AVERAGE and claim.stated <= max(self.so_far.at(place).stated for place in places)
+
+    def adds_rate(self, places: Sequence[int]) -> bool:
+        """Return whether an addend is of one token: no total adds "KV cache per token" as it is."""
+        lines = (self.derivation.statements[place] for place in places)
+        return any(_PER_TOKEN.search(line.label) for line in lines)
 
     def adds_last_of_rows(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total adds the last number of each row: of all layers, behind one's."""

@@ -86,6 +86,13 @@ class Implied:
         passed = any(allowed) or self.allowances.has_unread(found.places, claim)
         passed = passed or self.allowances.repeat_a_block(found.places)
         passed = passed or self.allowances.adds_last_of_rows(found.places, claim)
+        passed = passed or self.allowances.adds_rate(found.places) or self.model.is_one_layer(statement, claim)
+        passed = passed or self._adds_embedding(found.places, statement)
+        passed = passed or (self.model.states(claim) and self.allowances.leaves_out(found.places, claim))
+        if addends and not (found.times or passed):
+            if self.allowances.rounds_in_units(addends, claim):
+                return found._replace(fits=True)
+            passed = statement.column > 0 and self.allowances.averages(addends, claim)
         if len(addends) < 2 or passed or self._restates(statement, claim, addends) or self._adds_rest(statement, claim):
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))

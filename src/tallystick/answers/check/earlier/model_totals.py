@@ -47,6 +47,16 @@ class ModelTotals:
         """Return whether a number is the model's total, or rounds it."""
         return self.quantities is not None and (claim.stated == self.quantities.total or self.rounds(claim))
 
+    def is_one_layer(self, statement: Statement, claim: Claim) -> bool:
+        """Return whether a number is one layer of the model to the last digit, and called that.
+
+        Its norms may have no line above it.
+        """
+        about = tags_of(statement.label)
+        if self.quantities is None or claim.is_rounded or "block" not in about or not about <= KINDS:
+            return False
+        return any(one.is_layers and one.one_layer for one in self.quantities.of(claim.stated))
+
     def rounds(self, claim: Claim) -> bool:
         """Return whether a number rounds the model's total: "~6.7B" of 6,738,415,616."""
         if self.quantities is None or not claim.is_rounded:
