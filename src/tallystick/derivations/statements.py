@@ -66,7 +66,7 @@ UNCOUNTED = re.compile(
     r"|не (?:учит\w+|входит))\b|不计入|不计算?在|不算|不計入|제외|除外|含まない|含めない",
     re.IGNORECASE,
 )
-MARGIN = " \t#/;│"  # indentation before an addend, comment signs included
+MARGIN = " \t#/;│>"  # indentation before an addend, signs of comments and quotes included
 BRANCH = re.compile(r"[\s|]*[└├│╰]")
 
 

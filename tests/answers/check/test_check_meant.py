@@ -42,6 +42,35 @@ RIGHT = {
         "Embeddings: 128,256 × 4,096 = 525,336,576\nAttention: 41,943,040\nMLP: 3 × 4,096 × 14,336 = 176,160,768\n"
         "Total per layer: 218,112,000\n", "llama-3-8b",
     ),
+    "a count in words": (
+        "Attention: four matrices of 768 × 768 = 2,359,296\nMLP: two matrices of 768 × 3072 = 4,718,592\n"
+        "Two thirds of 7,077,888 = 4,718,592\nTwelve layers of 7,087,872 = 85,054,464\n4 weight matrices, 768 × 768 = 2,359,296\n", "gpt2",
+    ),
+    "a count in German words": ("Zwei Matrizen mit 768 × 3072 = 4.718.592\nzwei Drittel von 7.077.888 = 4.718.592", "gpt2"),
+    "a sum below its list": ("attn: 4 × 768 × 768 = 2,359,296\nmlp: 8 × 768 × 768 = 4,718,592\n= 7,077,888", "gpt2"),
+    "a total before and one after": (
+        "Embedding before: 32000 × 4096 = 131,072,000\nEmbedding after: 32064 × 4096 = 131,334,144\nTotal before: 6,738,415,616\n"
+        "Total after: 6,738,939,904\n", "llama-2-7b",
+    ),
+    "a product's value on the way": (
+        "38,597,376 + 786,432 + 12 × 7,087,872 = 85,054,464 + 1,536 = 124,439,808\n\n"
+        "wte 50257 × 768 = 38,597,376 + wpe 1024 × 768 = 786,432 + blocks 12 × 7,087,872 = 85,054,464 + ln_f 1,536 = 124,439,808\n", "gpt2",
+    ),
+    "parts computed in parentheses": (
+        "Block: 7,077,888 + biases (4 × 768 + 3072 + 768 = 6,912) + norms (4 × 768 = 3,072) = 7,087,872", "gpt2",
+    ),
+    "a part said to be taken twice": (
+        "Embedding and head: 131,072,000 each\nLayers: 32 × 202,375,168 = 6,476,005,376\nTotal: 6,738,149,376\n", "llama-7b",
+    ),
+    "a part that is the same": (
+        "Embedding: 32000 × 4096 = 131,072,000\nHead: the same\nLayers: 32 × 202,375,168 = 6,476,005,376\nTotal: 6,738,149,376\n", "llama-7b",
+    ),
+    "three decimals behind a comma": ("38,597 Mio. + 0,786 Mio. + 85,056 Mio. = 124,44 Mio.", "gpt2"),
+    "Indian groups": ("Total: 3,85,97,376 + 7,86,432 + 8,50,54,464 + 1,536 = 12,44,39,808", "gpt2"),
+    "a quoted list": (
+        "> 1. Embedding: 50257 × 768 = 38.60M\n> 2. Per layer:\n>    1. Attention: 4 × 768² = 2.36M\n>    2. MLP: 8 × 768² = 4.72M\n"
+        ">    3. Sum: ≈ 7.08M\n", "gpt2",
+    ),
     "a model's name with its size": (
         "GPT-2 1.5B = 1,557,611,200 parameters, GPT-2 124M = 124,439,808 parameters", "gpt2",
     ),
@@ -93,6 +122,7 @@ def test_an_exact_total_is_claimed_with_what_stands_behind_it(text, against, tot
         ("12 × 7,087,872 = 85,054,164 – 68.4% of the model.", 85_054_464),
         ("Without positions: 124,439,808 - 786,432 = 123,663,376. It's smaller.", 123_653_376),
         ("total: 124,439,808 × 4 bytes = 947.8 MB", 497_759_232),
+        ("٥٠٢٥٧ × ٧٦٨ = ٣٨٬٩٩٧٬٣٧٦", 38_597_376),
     ],
 )
 def test_a_slip_is_found_in_front_of_a_remark(text, should_be):

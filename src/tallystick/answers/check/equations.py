@@ -57,6 +57,7 @@ _SIZE = re.compile(
     re.IGNORECASE,
 )  # vocab_size, total_steps
 SMALL = frozenset({"norm", "bias", "router"})  # tags of parts that are no larger than a size
+MOST_BETWEEN = 2  # lines from one item of a list to the next
 LONGEST_SYMBOL = 2  # letters; a longer name with a large number is what is counted: "norms = 266,240"
 
 
@@ -177,11 +178,26 @@ class Judge(Verdicts):
                 return "adds what its line states before"  # "params + grads = 2+2, Adam = 4+4 = 8"
         if carries := self.links.carries(left, right, asides):
             return carries
+        if statement.last > statement.line and self._adds_above(statement, left, right, asides):
+            return "adds the lines above it"  # "attention: 2.36M", "mlp: 4.72M", "= 7.08M"
         part, stated = self.links.apart(left, right, asides)  # "2 × 4096² × 1.25 = 2 × 16757216 × 1.25"
         counts = isinstance(stated, Number) and is_whole(stated) and stated.value >= LEAST_COUNT
         if part is not left.expression and counts:
             left, right = left._replace(expression=part), right._replace(expression=stated)
         return self.doubts.why(statement, left, right, asides)
+
+    def _adds_above(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
+        """Return whether a number on a line of its own is the sum of the list above it."""
+        number = alone(right.expression, loose=right.loose)
+        sums, last = self.readings.value(left.expression, asides), statement.line
+        for place in self.so_far.free():
+            line = self.derivation.statements[place]
+            if number is None or last - line.last > MOST_BETWEEN:
+                break
+            last, sums = line.line, sums.plus(self.so_far.at(place).written)
+            if sums.meets(number):
+                return True
+        return False
 
     def _several_times(self, statement: Statement, sides: Sides) -> None:
         """Judge a total that its line takes several times: "Layer total: 202.4M × 32 = 6.48B"."""

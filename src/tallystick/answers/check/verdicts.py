@@ -62,6 +62,7 @@ class Verdicts:
         mistyped = isinstance(left, Operation) and claim.true == other and not part
         right_one = other if computed or mistyped else one
         self.judged.add(statement.line)
+        agree = agree or one == other
         if not agree:
             self.links.record(left, other)
         # "1,536 + 1,536 = 3,072 + 1,769,472 = …"

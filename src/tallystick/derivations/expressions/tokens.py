@@ -40,6 +40,7 @@ _BYTES = {
 _LATIN = str.maketrans("кмгти", "kmgti")  # "128 КиБ" are KiB
 
 _DOTTED = r"[1-9]\d{0,2}(?:\.\d{3})+(?![\d.]{0,20}\d)(?:,\d+)?"  # 50.257, if the text groups by dots
+_INDIAN = r"(?<![,.\d])[1-9]\d?(?:,\d\d){1,4},\d{3}(?![,.]?\d)"  # 3,85,97,376
 _GROUPED = r"(?!0[,.])\d{1,3}(?:(?:,\d{3})+|(?:['’]\d{3})+|(?:_\d{3})+|(?: \d{3})+)(?![\d_])(?:\.\d+)?"
 _COMMAS = r"[1-9]\d{0,2}(?:,\d{3}){2,}(?![\d,])"  # groups by commas, though the text also groups by dots
 _BLANKS = r"[1-9]\d{0,2}(?: \d{3})+(?!\d|[,.]\d)"  # or by blanks
@@ -93,7 +94,10 @@ _BEHIND_COMMA = re.compile(
     rf"(?<![\w.,\[(])(?:\d{{1,4}},\d{{1,2}}|(?:0,\d{{4,6}}|\d{{1,4}},\d{{4,6}}(?!\s?[×*x])))(?=\s?(?:[KMBGT%×*x+/=≈)-]|[A-ZКМГТ]\w|(?i:{WORDS})))"
 )
 _BEHIND_POINT = re.compile(r"(?P<name>\b[A-Z][A-Za-z-]*[ -])?(?<![\w.])\d+\.(?:\d{1,2}|\d{4,})(?![.\w])")
-_BY_COMMAS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_BY_COMMAS = re.compile(
+    rf"(?<![\d,.])[1-9]\d{{0,2}}(?:,\d{{3}})+(?![\d,])(?<!(?<!,\d\d\d),\d\d\d(?=\s?(?:[KMBG](?!\w)|(?i:{WORDS})|Bit)))"
+)
+_BELOW_ONE = re.compile(rf"(?<![\w.,])0,\d{{3}}(?=\s?(?:[KMBG%](?!\w)|(?i:{WORDS})))")  # "0,786 Mio."
 _LEAST_COMMAS = 2  # decimals behind commas that settle how a text writes them
 # A text with 9 437 184 and 0,7M, and without 0.7 or 9,437,184, has commas before its decimals.
 _WRITES_BLANKS = re.compile(r"(?<![\d.,] )(?<![\d.,])[1-9]\d{0,2}(?: \d{3}){2,}(?![\d,.]| \d)")
@@ -122,11 +126,12 @@ def writes_dots(text: str) -> bool:
         return True
     commas = list(islice(_BEHIND_COMMA.finditer(text), _LEAST_COMMAS))
     named = all(point["name"] for point in _BEHIND_POINT.finditer(text))
-    return len(commas) == _LEAST_COMMAS and named and not _BY_COMMAS.search(text)
+    decimals = len(commas) == _LEAST_COMMAS or _BELOW_ONE.search(text) is not None
+    return decimals and named and not _BY_COMMAS.search(text)
 
 
 _NUMBER = {
-    False: re.compile(f"(?P<digits>{_GROUPED}|{_SLIPPED}|{_COMMA}|{_PLAIN}){_POWER}"),
+    False: re.compile(f"(?P<digits>{_INDIAN}|{_GROUPED}|{_SLIPPED}|{_COMMA}|{_PLAIN}){_POWER}"),
     True: re.compile(rf"(?P<digits>{_DOTTED}|{_COMMAS}|{_BLANKS}|\d+,\d+|{_PLAIN}){_POWER}"),
 }
 

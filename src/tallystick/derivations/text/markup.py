@@ -165,6 +165,7 @@ _SILENT = frozenset(
 )
 
 _CHARACTERS = str.maketrans({
+    "\u066c": ",", "\u066b": ".",  # of Arabic digits
     **dict.fromkeys("×·⋅∙✕✖∗⨯•", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–", "-"), "—": "→", "（": "(", "）": ")", "＝": "=", "＋": "+", "％": "%",
     **{chr(letter): unicodedata.normalize("NFKC", chr(letter)) for letter in range(0x1D400, 0x1D800)},  # 𝑀 is M
     **dict.fromkeys("≃≅∼≐≒", "≈"), "≡": "=", "≔": "=", "⟹": "→", "⇒": "→", "➜": "→", "`": "", "$": " ", "½": " 0.5",

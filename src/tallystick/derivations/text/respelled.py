@@ -14,6 +14,7 @@ _SAID = re.compile(
 )
 _NUMBER = r"[≈~]?\s?\d[\d.,]{0,15}\s?[KMB]?"
 _RESULT = re.compile(rf"\((?:(?P<product>[^()=≈]{{1,80}})[=≈]\s*|[≈~]\s?)?(?P<result>{_NUMBER})\s?\)")
+_ADDENDS = re.compile(r"(?P<addends>(?:\d[\d.,]{0,15}\s?[KMB]?\s\+\s){1,8})[^\d=≈+()]{0,60}\Z")  # before the first
 _PLUS = re.compile(r"\s*\+\s*[^\d=≈+]{0,60}")
 _STATED = re.compile(rf"\s*[=≈]\s*{_NUMBER}(?!\d)[^=≈\d]*")
 _ROUGH = re.compile(r"(?<=\s\s)~(?=\d)")  # "Total   ~860 GB   ~46 GB" has columns
@@ -240,7 +241,9 @@ def sum_of_results(text: str) -> tuple[str, list[tuple[str, str]]]:
     stated = _STATED.fullmatch(text, found[-1].end()) if len(found) > 1 else None
     if stated is None or not all(map(_PLUS.fullmatch, between)):
         return "", []
-    return f"{' + '.join(one['result'] for one in found)} {stated[0]}", [
+    before = _ADDENDS.search(text, 0, found[0].start())
+    first = before["addends"] if before is not None else ""
+    return f"{first}{' + '.join(one['result'] for one in found)} {stated[0]}", [
         (one["product"], one["result"]) for one in found if (one["product"] or "").strip()
     ]
 

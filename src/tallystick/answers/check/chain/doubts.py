@@ -30,7 +30,7 @@ from tallystick.answers.check.chain.sides import (
     symbolic,
 )
 from tallystick.answers.check.chain.unlike import TWO_NUMBERS, WIDTHS, unlike
-from tallystick.answers.check.chain.wording import wording
+from tallystick.answers.check.chain.wording import counted, wording
 from tallystick.answers.check.claims import LEAST_COUNT, measures
 from tallystick.answers.check.labels import OUTSIDE, tags_of
 from tallystick.answers.check.model.quantities import Quantities
@@ -53,6 +53,7 @@ LEAST_RATE = 2  # digits of a quotient that is another but for one
 _CANCEL = ((True, True, True), (False, False, True), (True, False, False))
 _LETTERS = frozenset("KMGTB")  # units of counts and bytes
 _RELATION = re.compile(r"[=≈]")
+_DIGITS = re.compile(r"\d")
 _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,2}|\${1,2}\s*$")  # "$2 \times 3$"
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 # "4 neurons, each with 3 weights", but not "in each layer"
@@ -84,7 +85,7 @@ class Doubts:
         why = wording(statement, left) or self._of_rates(statement, left, right, asides)
         if why and not self.readings.are_near(left, right, asides=asides):
             return why  # a unit would set them further apart than a slip
-        if self._adds_each(statement, left, right, asides):
+        if self._adds_each(statement, left, right, asides) or self._is_counted(statement, left, right, asides):
             return MULTIPLE
         if why := self.cells.why(statement, left, right, asides):
             return "" if why == MULTIPLE and _is_outside(statement) else why
@@ -314,6 +315,15 @@ class Doubts:
         if low in self.sizes and low >= LEAST_SIZED and high % low == 0 and self.quantities.of(high):
             return False
         return any(map(self.quantities.of, (low, high)))
+
+    def _is_counted(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
+        """Return whether words before a product multiply it: "four matrices of 768 × 768 = …"."""
+        if statement.name:
+            return False  # "y = 3 × 1000 = 5"
+        number = alone(right.expression, loose=right.loose)
+        found = counted(f"{statement.label} {_DIGITS.split(statement.clause.strip(), maxsplit=1)[0]}")
+        value = self.readings.value(left.expression, asides) if found else None
+        return any(number and value and value.times(exactly(times)).meets(number) for times in found)
 
     def _adds_each(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a sum is less than its result, and an addend is said of each of several.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from tallystick.answers.check.chain.binary import BILLION
 from tallystick.answers.check.chain.sides import numbers_in
@@ -47,6 +48,47 @@ _REASONS = {
         r"\d\w*\s*→\s*[\d.]+\w*\s*×[^=≈→]*=\s*[\d.]+\s?\w*\s*→\s*\d"
     ),
 }
+
+
+# "four matrices of 768 × 768 = 2,359,296", "two thirds of 7,077,888 = 4,718,592"
+_WORDS_FOR = {
+    **{
+        word: Fraction(number)
+        for number, words in {
+            2: "two both twice double zwei beide doppelt deux dos doble dois duas due два две оба",
+            3: "three drei trois tres três tre три",
+            4: "four vier quatre cuatro quatro quattro четыре",
+            5: "five fünf cinq cinco cinque пять",
+            6: "six sechs seis sei шесть",
+            7: "seven sieben sept siete sete sette семь",
+            8: "eight acht huit ocho oito otto восемь",
+            9: "nine neun neuf nueve nove девять",
+            10: "ten zehn dix diez dez dieci десять",
+            12: "twelve zwölf douze doce doze dodici двенадцать",
+            16: "sixteen sechzehn seize dieciséis dezesseis sedici",
+            24: "twenty-four vierundzwanzig vingt-quatre veinticuatro",
+            32: "thirty-two zweiunddreißig trente-deux",
+        }.items()
+        for word in words.split()
+    },
+    **{sign: Fraction(number) for number, sign in enumerate("两三四五六七八九十", 2)},
+    "half": Fraction(1, 2), "halves": Fraction(1, 2), "third": Fraction(1, 3), "thirds": Fraction(1, 3),
+    "quarter": Fraction(1, 4), "quarters": Fraction(1, 4), "drittel": Fraction(1, 3), "viertel": Fraction(1, 4),
+    "tiers": Fraction(1, 3), "quart": Fraction(1, 4), "quarts": Fraction(1, 4), "tercios": Fraction(1, 3),
+    "分之": Fraction(1, 3),
+}  # fmt: skip
+_COUNTED = re.compile(r"\d+|[^\W\d_]+(?:-[^\W\d_]+)?")
+_SIGNS = re.compile("分之|[两三四五六七八九十]")
+MOST_COUNTED = 1_000
+
+
+def counted(words: str) -> set[Fraction]:
+    """Return the factors that some words before a product may mean: 4 of "four matrices of"."""
+    found = [one.lower() for one in _COUNTED.findall(words)]
+    numbers = [Fraction(one) for one in found if one.isdecimal() and len(one) < len(str(MOST_COUNTED))]
+    numbers += [_WORDS_FOR[one] for one in (*found, *_SIGNS.findall(words)) if one in _WORDS_FOR]
+    pairs = {one * other for one in numbers for other in numbers if other < 1}  # two thirds
+    return {*numbers, *pairs} - {Fraction(0), Fraction(1)}
 
 
 def wording(statement: Statement, left: Side) -> str:

@@ -29,6 +29,12 @@ _IN_UNITS = re.compile(
     r"[(\[\uff08/,]\s*(?:in |en |в )?(?:(?:[KMBG]|[KMGT]i?B)(?!\w)|mill?i?\w*|billions?|thousands?|Mio|Mrd|млн|тыс|[百千]?万|億|亿|百萬|백만|만)"
     r"|\b(?:in|en|in units of|all numbers in)\s(?:(?:[KMBG]|[KMGT]i?B)\b|mill?i\w+|thousands|billions|tausend|milliers|miles)|单位"
 )
+PRECISE = 50  # a total that is rounded by less than 1/50
+OTHER = 10  # times: two totals in a row, of two models or of one before and after
+_TWICE = re.compile(
+    r"\b(?:each|same|twice|both|two|shared|je|beide|doppelt|chacun\w*|deux|cada|dos|ambos)\b|\(\s?[×x*]\s?2\b|各|两|同样|도|оба",
+    re.IGNORECASE,
+)
 _PER_TOKEN = re.compile(
     r"(?:\bper |/ ?|\bpro |\bpar |\bpor |\bна )tok[ea]n\b|토큰 ?당|每(?:个)?\s?(?:token|词元)|トークンあたり",
     re.IGNORECASE,
@@ -156,6 +162,25 @@ class Allowances:
         Example: a column "ratio" with 1.3, 3.6 and, for the total, 2.9.
         """
         return claim.stated < MOST_AVERAGE and claim.stated <= max(self.so_far.at(place).stated for place in places)
+
+    def takes_twice(self, places: Sequence[int], claim: Claim) -> bool:
+        """Return whether a total has one line's number more, and words say so: "131M each"."""
+        sums = self.so_far.sum(places)
+        more = claim.stated - sums.exact
+        spread = (sums.high - sums.low + claim.written.high - claim.written.low) / 2
+        if more <= 0 or spread * PRECISE > claim.stated:
+            return False
+        twice = [place for place in places if abs(self.so_far.at(place).stated - more) <= spread]
+        ends = (self.derivation.statements[place].last for place in twice)
+        return any(_TWICE.search(line) for end in ends for line in self.derivation.lines[end - 1 : end + 1])
+
+    def follows_a_total(self, claim: Claim) -> bool:
+        """Return whether a total follows another one: "Total before:", "Total after:"."""
+        place = self.so_far.place
+        before = self.so_far.claims[place - 1] if place else None
+        if before is None or not is_total(self.derivation.statements[place - 1]):
+            return False
+        return claim.written.exact < OTHER * before.stated < OTHER * OTHER * claim.written.exact
 
     def adds_rate(self, places: Sequence[int]) -> bool:
         """Return whether an addend is of one token: no total adds "KV cache per token" as it is."""

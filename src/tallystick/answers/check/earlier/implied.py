@@ -87,7 +87,8 @@ class Implied:
         passed = passed or self.allowances.repeat_a_block(found.places)
         passed = passed or self.allowances.adds_last_of_rows(found.places, claim)
         passed = passed or self.allowances.adds_rate(found.places) or self.model.is_one_layer(statement, claim)
-        passed = passed or self._adds_embedding(found.places, statement)
+        passed = passed or self._adds_embedding(found.places, statement) or self.allowances.follows_a_total(claim)
+        passed = passed or (bool(addends) and self.allowances.takes_twice(addends, claim))
         passed = passed or (self.model.states(claim) and self.allowances.leaves_out(found.places, claim))
         if addends and not (found.times or passed):
             if self.allowances.rounds_in_units(addends, claim):

@@ -32,6 +32,8 @@ class Links:
         it: "12 × 100 + 5 = 1300 + 5 = 1205".
         """
         found = [self._pair(left, right, asides) for left, right in pairwise(sides)]
+        if found[1:]:
+            found = self._running(found, asides)
         for number, ((left, _, met), (middle, right, agree)) in enumerate(pairwise(found), 1):
             ends = _is_rounded(right) or _adds(middle.expression)
             if not (met or agree) and ends and self._agree(left, right, asides):
@@ -39,6 +41,25 @@ class Links:
         return (
             [(self._ended(*pair[:2], asides), *pair[1:]) if pair[2] else pair for pair in found] if found[1:] else found
         )
+
+    def _running(self, found: list[tuple[Side, Side, bool]], asides: bool) -> list[tuple[Side, Side, bool]]:
+        """Take a sum that states the value of its last addend on the way, and goes on from there.
+
+        Example: "38.6M + 12 × 7.09M = 85.1M + 0.8M = 124.5M".
+        """
+        sums, last = None, None
+        for number, (left, right, agree) in enumerate(found):
+            value = self.readings.value(left.expression, asides)
+            begun = first_addend(left.expression)
+            if sums is not None and last is not None and is_sum(left.expression):
+                goes_on = self.readings.agree(last, left._replace(expression=begun), asides=asides)
+                value = sums.plus(value).less(self.readings.value(begun, asides)) if goes_on else value
+                stated = alone(right.expression, loose=right.loose)
+                if goes_on and not agree and stated is not None and value.meets(stated):
+                    found[number] = left, right, True
+            sums = value
+            last = left._replace(expression=last_addend(left.expression)) if is_sum(left.expression) else None
+        return found
 
     def _pair(self, left: Side, right: Side, asides: bool) -> tuple[Side, Side, bool]:
         """Return two neighbouring sides as they are compared, and whether they agree."""
