@@ -18,7 +18,7 @@ COUNT_OF = re.compile(_COUNT_OF, re.IGNORECASE)
 
 # Words for a total, in the supported languages.
 TOTAL = re.compile(
-    r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somm[ae]|soma|au total|suma|en total|toplam\w*|jumlah|totaal|łącznie|celkem|tổng)\b"
+    r"\b(?:totals?|totale[sn]?|totaux|totalit\w*|totales|totais|altogether|together|in all|overall|sum|(?:ins)?gesamt\w*|summe|zusammen|en tout|somm[ae]|soma|au total|suma|en total|toplam\w*|jumlah|totaal|łącznie|celkem|tổng)\b"
     r"|\b(?:(?:whole|entire) (?:model|network)|modelo (?:inteiro|completo|entero)|modèle (?:entier|complet)|ganzes? modell|вся модель)\b|整个模型|モデル全体"
     r"|\ball (?:the )?(?:model )?param(?:eter)?s?\b|\bparam(?:eter)?s? (?:in|of) (?:the )?(?:\w+ )?model\b"
     r"|(?<![^\W_])total_(?:model_)?param(?:eter)?s?\b|(?<![^\W_])(?:n|num|number)_(?:of_)?param(?:eter)?s?\b|param(?:eter)?s?_(?:count|quantity|num(?:ber)?)\b"

@@ -52,6 +52,14 @@ RIGHT = {
         "Embedding before: 32000 × 4096 = 131,072,000\nEmbedding after: 32064 × 4096 = 131,334,144\nTotal before: 6,738,415,616\n"
         "Total after: 6,738,939,904\n", "llama-2-7b",
     ),
+    "a total before an embedding is longer": (
+        "Before: 50257 × 768 = 38,597,376\nAfter: 50304 × 768 = 38,633,472\nExtra: 47 × 768 = 36,096\nTotal before: 124,439,808\n"
+        "Total after: 124,439,808 + 36,096 = 124,475,904\n", None,
+    ),
+    "a layer told on one line": (
+        "Embeddings: 50257 × 768 = 38,597,376\nOne layer: attention 4 × 768² = 2,359,296, MLP 8 × 768² = 4,718,592, together 7,077,888\n"
+        "12 layers: 84,934,656\nTotal: 123,532,032\n", "gpt2",
+    ),
     "a product's value on the way": (
         "38,597,376 + 786,432 + 12 × 7,087,872 = 85,054,464 + 1,536 = 124,439,808\n\n"
         "wte 50257 × 768 = 38,597,376 + wpe 1024 × 768 = 786,432 + blocks 12 × 7,087,872 = 85,054,464 + ln_f 1,536 = 124,439,808\n", "gpt2",

@@ -29,6 +29,9 @@ _IN_UNITS = re.compile(
     r"[(\[\uff08/,]\s*(?:in |en |в )?(?:(?:[KMBG]|[KMGT]i?B)(?!\w)|mill?i?\w*|billions?|thousands?|Mio|Mrd|млн|тыс|[百千]?万|億|亿|百萬|백만|만)"
     r"|\b(?:in|en|in units of|all numbers in)\s(?:(?:[KMBG]|[KMGT]i?B)\b|mill?i\w+|thousands|billions|tausend|milliers|miles)|单位"
 )
+_CHANGED = re.compile(
+    r"\b(?:before|after|vorher|nachher|avant|après|antes|después|depois|до|после)\b|之前|之后", re.IGNORECASE
+)
 PRECISE = 50  # a total that is rounded by less than 1/50
 OTHER = 10  # times: two totals in a row, of two models or of one before and after
 _TWICE = re.compile(
@@ -175,10 +178,13 @@ class Allowances:
         return any(_TWICE.search(line) for end in ends for line in self.derivation.lines[end - 1 : end + 1])
 
     def follows_a_total(self, claim: Claim) -> bool:
-        """Return whether a total follows another one: "Total before:", "Total after:"."""
+        """Return whether a total follows another one, or is before a change: "Total before:"."""
         place = self.so_far.place
+        lines = self.derivation.statements
+        if _CHANGED.search(lines[place].label) and any(_CHANGED.search(line.label) for line in lines[:place]):
+            return True
         before = self.so_far.claims[place - 1] if place else None
-        if before is None or not is_total(self.derivation.statements[place - 1]):
+        if before is None or not is_total(lines[place - 1]):
             return False
         return claim.written.exact < OTHER * before.stated < OTHER * OTHER * claim.written.exact
 
