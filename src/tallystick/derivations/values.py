@@ -37,7 +37,7 @@ _SHAPE_ALONE = re.compile(
 )
 _COLUMNS = re.compile(r"\s*(?P<label>\S.*?[^\W\d_].*?|[^\W\d_].*?)\s{2,}(?P<value>(?:[≈~]\s*)?[^\W_].*)")
 _KEY = re.compile(r"""\W*["']\w+["']\s*""")  # "n_head": 12 of a config
-_AROUND = re.compile(r"(?<=\d)\s+\*\s+(?=10\^)")  # blanks in "6.61  × 10^9" part no columns
+_AROUND = re.compile(r"(?<=\d)\s+\*\s+(?=\d)")  # blanks in "6.61  × 10^9" part no columns
 _CELLS = re.compile(r"\s{2,}")
 _IN_PARENTHESES = re.compile(r"\(([^()]*)\)\s*$")
 _PRODUCT_BEHIND = re.compile(r"\(\s*(\d[^()]*[*×x][^()]*\d\w?)(?:\s+[^\W\d]+){0,2}\s*\)\s*$")

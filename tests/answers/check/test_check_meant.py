@@ -52,6 +52,10 @@ RIGHT = {
         "Embedding before: 32000 × 4096 = 131,072,000\nEmbedding after: 32064 × 4096 = 131,334,144\nTotal before: 6,738,415,616\n"
         "Total after: 6,738,939,904\n", "llama-2-7b",
     ),
+    "rows of LaTeX": (
+        "\\begin{tabular}{lrr}\nWord embedding & $30522 \\times 768$ & 23{,}440{,}896 \\\\\nEncoder layer & & 7{,}087{,}872 \\\\\n"
+        "All layers & & 85{,}054{,}464 \\\\\n\\midrule\nTotal & & 108{,}495{,}360 \\\\\n\\end{tabular}\n", "bert-base-uncased",
+    ),
     "a total before an embedding is longer": (
         "Before: 50257 × 768 = 38,597,376\nAfter: 50304 × 768 = 38,633,472\nExtra: 47 × 768 = 36,096\nTotal before: 124,439,808\n"
         "Total after: 124,439,808 + 36,096 = 124,475,904\n", None,
