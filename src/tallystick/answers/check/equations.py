@@ -190,9 +190,9 @@ class Judge(Verdicts):
         """Return whether a number on a line of its own is the sum of the list above it."""
         number = alone(right.expression, loose=right.loose)
         sums, last = self.readings.value(left.expression, asides), statement.line
-        for place in self.so_far.free():
+        for place in self.so_far.free() if number is not None and number.high > sums.low else ():
             line = self.derivation.statements[place]
-            if number is None or last - line.last > MOST_BETWEEN:
+            if number is None or sums.low > number.high or last - line.last > MOST_BETWEEN:
                 break
             last, sums = line.line, sums.plus(self.so_far.at(place).written)
             if sums.meets(number):
