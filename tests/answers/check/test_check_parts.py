@@ -113,3 +113,20 @@ def test_what_a_sum_comes_to_on_the_way_is_not_what_it_counts():
     assert "one layer" not in {
         one.matches for one in tallystick.check(text, against="gpt2").equations if one.left < 2e6
     }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "D: y - t = 0.85 - 2.0 = -1.15",
+        "E: 5 - 14 + 0 = 5 - 14 = -9",
+        "cap = 65536 // (256 * 96) = 65536 // 24576 = 2",
+        "A: 1/(60+1) + 1/(60+2) = 0.0164 + 0.0161 = 0.0325",
+    ],
+)
+def test_each_step_of_a_chain_is_an_equation(line):
+    """A negative result and a cut quotient are not sums on the way."""
+    found = tallystick.check(f"{line}\n").equations
+    assert found
+    assert all(one.correct for one in found)
+    assert found[-1].right == pytest.approx(float(line.rpartition("=")[2]))

@@ -19,7 +19,7 @@ from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
-from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value, evaluate
+from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value, evaluate, is_sum
 from tallystick.derivations.statements import Derivation, Statement
 
 FEW = 10  # sides that differ by more than 1/10 count different things
@@ -66,8 +66,8 @@ class Verdicts:
         if not agree:
             self.links.record(left, other)
         # "1,536 + 1,536 = 3,072 + 1,769,472 = …"
-        running = len(statement.sides) > 2 and abs(other - claim.true) > claim.true / FEW
-        if running and agree and abs(one - other) > other / FEW:
+        running = len(statement.sides) > 2 and abs(other - claim.true) > abs(claim.true) / FEW
+        if running and agree and is_sum(left) and abs(one - other) > abs(other) / FEW:
             return  # the first addends of a sum, on the way to it
         if part or running:
             match = self.matches.addend(one, statement) if agree else None

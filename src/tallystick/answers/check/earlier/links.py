@@ -108,10 +108,12 @@ class Links:
 
         Example: "3 × 768 × 768 = 1,769,472 + 768 × 768 = 589,824".
         """
-        last = left._replace(expression=last_addend(left.expression))
+        last = last_addend(left.expression)
+        if last is left.expression:
+            return left
         one, other = (self.readings.value(side.expression, asides) for side in (left, right))
-        more = last.expression is not left.expression and not one.meets(other)
-        return last if more and self.readings.agree(last, right, asides=asides) else left
+        ends = not one.meets(other) and self.readings.value(last, asides).meets(other)
+        return left._replace(expression=last) if ends else left
 
     def apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
         """Return the only pair of parts in which two sums or products differ, else both sides.
