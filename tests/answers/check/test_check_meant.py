@@ -60,7 +60,7 @@ RIGHT = {
         "Before: 50257 × 768 = 38,597,376\nAfter: 50304 × 768 = 38,633,472\nExtra: 47 × 768 = 36,096\nTotal before: 124,439,808\n"
         "Total after: 124,439,808 + 36,096 = 124,475,904\n", None,
     ),
-    "a layer told on one line": (
+    "a layer's sum at the end of its line": (
         "Embeddings: 50257 × 768 = 38,597,376\nOne layer: attention 4 × 768² = 2,359,296, MLP 8 × 768² = 4,718,592, together 7,077,888\n"
         "12 layers: 84,934,656\nTotal: 123,532,032\n", "gpt2",
     ),

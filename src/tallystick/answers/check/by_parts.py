@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import LEAST_COUNT, Claim, counts_no_parameters, measures
+from tallystick.answers.check.labels import VECTORS
 from tallystick.answers.check.model.joined import joined
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
@@ -17,7 +18,6 @@ from tallystick.derivations.statements import Statement
 
 MOST_PARTS = 100  # of a sum, all levels together
 MOST_KEPT = 50  # earlier numbers that a rounded one may refer to
-VECTORS = frozenset({"bias", "scale", "shift"})
 LITTLE = 1000  # a part without a name may be 1/1000 of its sum
 
 _Parts = tuple[Quantity, ...]
@@ -56,7 +56,7 @@ class ByParts:
         elif term.parts:
             parts = self._of(term, self.quantities)
         else:
-            parts = self._again(term, self.quantities)
+            parts = self._on_line(term, self.quantities) or self._again(term, self.quantities)
         found = joined(parts, self.quantities) if parts and (match is None or len(parts) > 1) else None
         if found is not None and abs(found.parameters - claim.true) <= max(term.spread, claim.true / LITTLE):
             match = found
@@ -73,7 +73,7 @@ class ByParts:
         self._left -= 1
         if self._left < 0:
             return None
-        if (before := _parts_in(self._by_line.get(term.line, []), term, quantities)) is not None:
+        if (before := self._on_line(term, quantities)) is not None:
             return before
         if not term.parts:
             # A rounded number goes on from an earlier one; a product is what its factors say.
@@ -99,11 +99,13 @@ class ByParts:
         ways = same if len(same) == 1 else {(one,) for one in free[:1] if alike}
         return next((way for way in ways if joined([*parts, *way], quantities) is not None), ())
 
+    def _on_line(self, term: Term, quantities: Quantities) -> _Parts | None:
+        """Return the parts of the number on a term's line that it is, or None."""
+        return _parts_in(self._by_line.get(term.line, ()), term, quantities)
+
     def _again(self, term: Term, quantities: Quantities) -> _Parts | None:
-        """Return the parts of the earlier number that a term is, perhaps in all layers, or None."""
-        same = self._by_line.get(term.line, [])
-        found = _parts_in(same, term, quantities) if same else None
-        return found or (_parts_in(self._known, term, quantities) if term.value >= LEAST_COUNT else None)
+        """Return the parts of the earlier number that a term is, or None."""
+        return _parts_in(self._known, term, quantities) if term.value >= LEAST_COUNT else None
 
     def _alone(self, term: Term, quantities: Quantities) -> _Parts | None:
         """Return the quantity of a term without parts, by its number and labels, or None."""
@@ -111,8 +113,7 @@ class ByParts:
             near = Value(term.value, term.value - term.spread, term.value + term.spread)
             found = quantities.stated(near, term.labels)
         else:
-            factors = tuple(sorted(size for size in term.factors if size != 1))
-            found = quantities.best(term.value, term.labels, factors)
+            found = quantities.best(term.value, term.labels, term.sizes)
         return None if found is None else (found,)
 
 
@@ -126,10 +127,10 @@ def _parts(known: _Known, term: Term, quantities: Quantities) -> _Parts | None:
     """Return the parts that a term counts if it is an earlier number, or that in all layers."""
     if abs(known.number - term.value) <= term.spread + known.spread:
         return known.parts
-    times = {whole.parameters // one.parameters for one in known.parts if (whole := quantities.over_all_layers(one))}
-    if len(times) != 1 or any(not one.one_layer for one in known.parts):
+    if any(not one.one_layer for one in known.parts):
         return None
-    layers = times.pop()
-    if abs(known.number * layers - term.value) > term.spread + known.spread * layers:
-        return None
-    return tuple(whole for one in known.parts if (whole := quantities.over_all_layers(one)))
+    pairs = [(one, whole) for one in known.parts if (whole := quantities.over_all_layers(one))]
+    times = {whole.parameters // one.parameters for one, whole in pairs}
+    layers = times.pop() if len(times) == 1 else 0
+    near = abs(known.number * layers - term.value) <= term.spread + known.spread * layers
+    return tuple(whole for _, whole in pairs) if layers and near else None

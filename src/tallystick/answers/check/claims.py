@@ -11,6 +11,7 @@ from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.check.terms import Term
 from tallystick.derivations.arithmetic import ONE, Expression, Number, Value, alone, exactly
 from tallystick.derivations.statements import SIZE, TOTAL, Statement
+from tallystick.derivations.text.lines import DIGIT
 
 _NAMES_ADAPTERS = r"(?:q?lora|adapt(?:er|ador|ateur)\w*)(?![^\W_])"
 _ADAPTERS = re.compile(rf"(?<![^\W_]){_NAMES_ADAPTERS}", re.IGNORECASE)
@@ -31,7 +32,6 @@ _IN_BYTES = re.compile(r"(?<=\d{3})\s\([≈~]?\s?\d[\d.,]{0,9}\s?[KMGT]i?B\)")  
 _OPERATIONS = re.compile(r"\b[KMGTP]?(?:FLOPs?|MACs?)\b")
 _ACTIVATIONS = re.compile(r"\b(?:activations?|caches?|gradients?|logits|[kmgtp]?(?:flops?|macs?))\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"[;；。，]|[.,]\s")
-_DIGIT = re.compile(r"\d")
 PARAMETERS = re.compile(r"param|weight|gewicht|poids|pesos|параметр|参数|參數|パラメータ|파라미터", re.IGNORECASE)
 
 OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмодел|\bmô hình", re.IGNORECASE)
@@ -189,7 +189,7 @@ def counts_operations(statement: Statement) -> bool:
 
 @lru_cache(MOST_KEPT)
 def _is_in_bytes(section: str, heading: str, label: str, clause: str) -> bool:
-    behind = _DIGIT.split(label)[-1]  # "FC: [1x1x1000]  memory: 1000 weights"
+    behind = DIGIT.split(label)[-1]  # "FC: [1x1x1000]  memory: 1000 weights"
     words = f"{behind if PARAMETERS.search(behind) else label} {clause}"
     if "B)" in words:
         words = _IN_BYTES.sub(" ", words)  # "One layer | 14,912,384 (≈ 30 MB)"

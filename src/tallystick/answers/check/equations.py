@@ -189,14 +189,14 @@ class Judge(Verdicts):
     def _adds_above(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
         """Return whether a number on a line of its own is the sum of the list above it."""
         number = alone(right.expression, loose=right.loose)
-        sums, last = self.readings.value(left.expression, asides), statement.line
-        for place in self.so_far.free() if number is not None and number.high > sums.low else ():
-            line = self.derivation.statements[place]
-            if number is None or sums.low > number.high or last - line.last > MOST_BETWEEN:
+        own, below = self.readings.value(left.expression, asides), statement.line
+        for places, sums in self.so_far.last() if number is not None and number.high > own.low else ():
+            line, both = self.derivation.statements[places[-1]], own.plus(sums)
+            if number is None or below - line.last > MOST_BETWEEN or both.low > number.high:
                 break
-            last, sums = line.line, sums.plus(self.so_far.at(place).written)
-            if sums.meets(number):
+            if both.meets(number):
                 return True
+            below = line.line
         return False
 
     def _several_times(self, statement: Statement, sides: Sides) -> None:

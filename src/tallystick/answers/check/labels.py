@@ -106,7 +106,8 @@ OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}
 OF_MLP = frozenset({"mlp", "gate", "up", "down"})
 OF_EXPERTS = frozenset({"experts", "router"})
 # Tags for the kind of tensor and the layers, not for the component.
-KINDS = frozenset({"bias", "scale", "shift", "one", "all", "block", "module", "single"})
+VECTORS = frozenset({"bias", "scale", "shift"})
+KINDS = VECTORS | frozenset({"one", "all", "block", "module", "single"})
 # Tags for the embeddings, and for every part outside the layers.
 EMBEDDINGS = frozenset({"token", "position", "segment"})
 OUTSIDE = EMBEDDINGS | {"final", "pooler", "head"}

@@ -125,4 +125,4 @@ def _factors(term: Term | None) -> tuple[int, ...]:
     largest = leaves[0] if len(leaves) == 1 else max(leaves, key=lambda leaf: abs(leaf.value))
     if largest is not term and abs(term.value - largest.value) > LITTLE * abs(term.value):
         return ()
-    return tuple(sorted(factor for factor in largest.factors if factor != 1))
+    return largest.sizes

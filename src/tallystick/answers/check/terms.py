@@ -34,6 +34,11 @@ class Term(NamedTuple):
     rest: bool = False  # what rounding adds to the addends before it
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Its factors but 1, in ascending order."""
+        return tuple(sorted(factor for factor in self.factors if factor != 1))
+
+    @property
     def leaves(self) -> tuple[Term, ...]:
         """Its addends one level down, or itself if it is one product."""
         return self.parts or (self,)

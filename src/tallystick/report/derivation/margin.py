@@ -84,8 +84,9 @@ class _Margin:
         self.indent = self.digits + self.wide + 2
         self.room = max(out.width - self.indent, NARROWEST)
         texts = [(cell_len(self._legible(line.plain)), self._notes(line)) for line in lines if line.notes]
-        beside = (wide for wide, notes in texts if wide + GAP + cell_len(notes) <= self.room)  # else below it
-        self.column = max((wide for wide in beside if wide <= WIDEST), default=0)
+        # Notes that do not fit behind their line are printed below it.
+        fitting = (wide for wide, notes in texts if wide + GAP + cell_len(notes) <= self.room)
+        self.column = max((wide for wide in fitting if wide <= WIDEST), default=0)
 
     def heading(self, text: str) -> None:
         """Print a heading on one line, cut to the width."""

@@ -37,6 +37,7 @@ from tallystick.answers.check.model.quantities import Quantities
 from tallystick.derivations.arithmetic import ASIDES, Expression, Name, Number, Operation, alone, exactly, is_sum
 from tallystick.derivations.slips import is_one_slip, is_typed_for
 from tallystick.derivations.statements import Derivation, Side, Statement
+from tallystick.derivations.text.lines import DIGIT
 
 FAR = 12  # sides with a larger ratio are not meant as equal, unless a factor is omitted
 FAR_APART = 1000  # the same for products of numbers alone: "12 layers × 768 dims ≈ 117M parameters" describes a model
@@ -53,7 +54,6 @@ LEAST_RATE = 2  # digits of a quotient that is another but for one
 _CANCEL = ((True, True, True), (False, False, True), (True, False, False))
 _LETTERS = frozenset("KMGTB")  # units of counts and bytes
 _RELATION = re.compile(r"[=≈]")
-_DIGITS = re.compile(r"\d")
 _MATHEMATICS = re.compile(r"\${1,2}[^\s$](?:[^$]*[^\s$])?\${1,2}(?!\d)|^\s*\${1,2}|\${1,2}\s*$")  # "$2 \times 3$"
 _MONEY = re.compile(r"[$€£¥₩₽]\s?\d|\d\s?[€£₽₩元円]|\bUSD\b")
 # "4 neurons, each with 3 weights", but not "in each layer"
@@ -321,7 +321,7 @@ class Doubts:
         if statement.name:
             return False  # "y = 3 × 1000 = 5"
         number = alone(right.expression, loose=right.loose)
-        found = counted(f"{statement.label} {_DIGITS.split(statement.clause.strip(), maxsplit=1)[0]}")
+        found = counted(f"{statement.label} {DIGIT.split(statement.clause.strip(), maxsplit=1)[0]}")
         value = self.readings.value(left.expression, asides) if found else None
         return any(number and value and value.times(exactly(times)).meets(number) for times in found)
 

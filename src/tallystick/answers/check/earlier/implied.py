@@ -82,14 +82,7 @@ class Implied:
         if not found.times and 1 < len(counted) < len(found.places):
             found = Sum(counted, self.so_far.sum(counted), fits=False)
         addends = [place for place in found.places if self.so_far.at(place).stated]  # "vision tokens: 0" adds nothing
-        allowed = (self.allowances.passes_over(found.places), self.allowances.replaces(found.places, claim))
-        passed = any(allowed) or self.allowances.has_unread(found.places, claim)
-        passed = passed or self.allowances.repeat_a_block(found.places)
-        passed = passed or self.allowances.adds_last_of_rows(found.places, claim)
-        passed = passed or self.allowances.adds_rate(found.places) or self.model.is_one_layer(statement, claim)
-        passed = passed or self._adds_embedding(found.places, statement) or self.allowances.follows_a_total(claim)
-        passed = passed or (bool(addends) and self.allowances.takes_twice(addends, claim))
-        passed = passed or (self.model.states(claim) and self.allowances.leaves_out(found.places, claim))
+        passed = self._is_allowed(statement, claim, found.places, addends)
         if addends and not (found.times or passed):
             if self.allowances.rounds_in_units(addends, claim):
                 return found._replace(fits=True)
@@ -97,6 +90,23 @@ class Implied:
         if len(addends) < 2 or passed or self._restates(statement, claim, addends) or self._adds_rest(statement, claim):
             return None
         return found._replace(fits=is_bytes(statement) and meets_binary(claim.side, found.sums))
+
+    def _is_allowed(self, statement: Statement, claim: Claim, places: Sequence[int], addends: Sequence[int]) -> bool:
+        """Return whether a number that is not the sum of some lines may be right all the same."""
+        allows = self.allowances
+        return (
+            allows.passes_over(places)
+            or allows.replaces(places, claim)
+            or allows.has_unread(places, claim)
+            or allows.repeat_a_block(places)
+            or allows.adds_last_of_rows(places, claim)
+            or allows.adds_rate(places)
+            or self.model.is_one_layer(statement, claim)
+            or self._adds_embedding(places, statement)
+            or allows.follows_a_total(claim)
+            or (bool(addends) and allows.takes_twice(addends, claim))
+            or (self.model.states(claim) and allows.leaves_out(places, claim))
+        )
 
     def _with_words(self, statement: Statement, claim: Claim) -> Sum | None:
         """Return the lines that a number adds to the one before it, as its words say, or None.

@@ -32,15 +32,14 @@ class Links:
         it: "12 × 100 + 5 = 1300 + 5 = 1205".
         """
         found = [self._pair(left, right, asides) for left, right in pairwise(sides)]
-        if found[1:]:
-            found = self._running(found, asides)
+        if not found[1:]:
+            return found
+        found = self._running(found, asides)
         for number, ((left, _, met), (middle, right, agree)) in enumerate(pairwise(found), 1):
             ends = _is_rounded(right) or _adds(middle.expression)
             if not (met or agree) and ends and self._agree(left, right, asides):
                 found[number] = left, right, True
-        return (
-            [(self._ended(*pair[:2], asides), *pair[1:]) if pair[2] else pair for pair in found] if found[1:] else found
-        )
+        return [(self._ended(left, right, asides) if agree else left, right, agree) for left, right, agree in found]
 
     def _running(self, found: list[tuple[Side, Side, bool]], asides: bool) -> list[tuple[Side, Side, bool]]:
         """Take a sum that states the value of its last addend on the way, and goes on from there.

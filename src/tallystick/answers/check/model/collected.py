@@ -117,14 +117,16 @@ class Collected:
         shares = {self.atoms[place].layers * self.atoms[place].experts for place in places}
         active = {self.atoms[place].active for place in places}
         if len(shares) == len(active) == 1 and (share := shares.pop()):
-            self._register("one expert of one layer", places, {"experts", "one", "single"}, share=share)
+            self._register("one expert of one layer", places, {"experts", "one", "single"}, share=share, some=True)
             layers = {self.atoms[place].layers for place in places}
             if len(layers) == 1 and (used := active.pop()) and used < 1:
                 count = layers.pop()
-                self._register("active experts of one layer", places, {"experts", "one"}, share=int(count / used))
-                self._register(
-                    f"active experts of {count} layers", places, {"experts"}, share=int(1 / used), one_layer=False
-                )
+                for of, tags, layer in (
+                    ("one layer", {"experts", "one"}, True),
+                    (f"{count} layers", {"experts"}, False),
+                ):
+                    share = int(count / used) if layer else int(1 / used)
+                    self._register(f"active experts of {of}", places, tags, share=share, one_layer=layer, some=True)
 
     def _union(self, tags: list[str], words: str, within: set[int], role: str) -> None:
         """Register the atoms with some tags among those of a role, if each tag has one."""
@@ -161,7 +163,14 @@ class Collected:
             self._register(f"{phrase}{kind}", places, tags)
 
     def _register(
-        self, what: str, places: set[int], tags: Iterable[str], *, share: int = 1, one_layer: bool = True
+        self,
+        what: str,
+        places: set[int],
+        tags: Iterable[str],
+        *,
+        share: int = 1,
+        one_layer: bool = True,
+        some: bool = False,
     ) -> None:
         key = (frozenset(places), share)
         parameters = sum(self.atoms[place].parameters for place in places)
@@ -174,7 +183,14 @@ class Collected:
             factors = tuple(sorted(size for size in (atom.copies // share, *atom.shape) if size != 1))
         names = tuple(dict.fromkeys(self.atoms[place].name for place in sorted(places)))
         quantity = Quantity(
-            what, parameters // share, names, frozenset(places), frozenset(tags), factors, share > 1 and one_layer
+            what,
+            parameters // share,
+            names,
+            frozenset(places),
+            frozenset(tags),
+            factors,
+            one_layer=share > 1 and one_layer,
+            some=some,
         )
         self.all.append(quantity)
         if share == 1:

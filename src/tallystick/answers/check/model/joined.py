@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.model.quantity import Quantity
+from tallystick.answers.check.model.quantity import Quantity, parts_of
 
 MOST_ITEMS = 4  # named one by one
 _IN_LAYERS = re.compile(r"\blayers?\b")
@@ -29,7 +29,7 @@ def joined(parts: Sequence[Quantity], quantities: Quantities) -> Quantity | None
     """
     if len(parts) == 1:
         return parts[0]
-    apart = [one for one in parts if one.tied_to or one.is_some]
+    apart = [one for one in parts if one.tied_to or one.some]
     own = [one for one in parts if one not in apart]
     atoms = frozenset[int]().union(*(one.atoms for one in own))
     layers = {one.one_layer for one in parts if not one.tied_to}
@@ -53,9 +53,8 @@ def _words(atoms: frozenset[int], quantities: Quantities, *, one_layer: bool) ->
     """Return words for some atoms: what they are, or what lacks them in a larger quantity."""
     same = [one for one in quantities.all if one.one_layer == one_layer]
     items = _split(atoms, same, quantities)
-    within = min(
-        (one for one in same if atoms < one.atoms), key=lambda one: len(one.atoms), default=None
-    )  # the smallest that holds them
+    holders = (one for one in same if atoms < one.atoms)
+    within = min(holders, key=lambda one: len(one.atoms), default=None)
     lacks = _split(within.atoms - atoms, same, quantities) if within is not None else []
     if within is not None and len(lacks) == 1 and len(items) > 1:
         joint = " and " if ", without " in within.what else ", without "
@@ -65,11 +64,7 @@ def _words(atoms: frozenset[int], quantities: Quantities, *, one_layer: bool) ->
 
 
 def _split(atoms: frozenset[int], same: Iterable[Quantity], quantities: Quantities) -> list[str]:
-    """Return the words for the fewest quantities that some atoms consist of, the largest first."""
-    found, rest = list[tuple[int, str]](), atoms
-    for one in sorted(same, key=lambda one: -len(one.atoms)):
-        if one.atoms and one.atoms <= rest:
-            rest -= one.atoms
-            found.append((min(one.atoms), one.what))
-    found += [(place, quantities.atoms[place].name) for place in rest]
-    return [words for _, words in sorted(found)]
+    """Return the words for the quantities that some atoms consist of."""
+    found, rest = parts_of(atoms, same)
+    words = [(min(one.atoms), one.what) for one in found]
+    return [said for _, said in sorted(words + [(place, quantities.atoms[place].name) for place in rest])]

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from math import ceil, floor, log
 
-from tallystick.answers.check.labels import KINDS, OUTSIDE, nearest_tags, tags_of
+from tallystick.answers.check.labels import KINDS, OUTSIDE, VECTORS, nearest_tags, tags_of
 from tallystick.answers.check.model.atoms import ROLE_TAGS, atoms_of
 from tallystick.answers.check.model.collected import Collected
 from tallystick.answers.check.model.quantity import Quantity, fit, is_named, may_be, tensor_in
@@ -216,12 +216,12 @@ class Quantities:
         about = tags_of(label)
         if number <= 0 or not about - KINDS or _PARTLY.search(label):
             return None
-        kinds = about & {"bias", "scale", "shift"}
+        kinds = about & VECTORS
         layers = {True} if "one" in about else {False} if "all" in about else {True, False}
         found = [
             quantity
             for quantity in self._named(about - KINDS)
-            if quantity.tags & {"bias", "scale", "shift"} == kinds and quantity.one_layer in layers
+            if quantity.tags & VECTORS == kinds and quantity.one_layer in layers
         ]
         largest = {quantity.one_layer: quantity for quantity in sorted(found, key=lambda found: found.parameters)}
         return min(largest.values(), key=lambda quantity: abs(log(quantity.parameters) - log(number)), default=None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from tallystick.answers.check.labels import KINDS, OUTSIDE, PROJECTIONS, SEVERAL, nearest_tags, tags_of
+from tallystick.answers.check.labels import KINDS, OUTSIDE, PROJECTIONS, SEVERAL, VECTORS, nearest_tags, tags_of
 from tallystick.answers.check.model.atoms import module_of
 
 _MATRICES = PROJECTIONS | {"gate", "up", "down"}
@@ -27,16 +27,12 @@ class Quantity(NamedTuple):
     factors: tuple[int, ...]  # copies and shape of its only tensor; () for several tensors
     one_layer: bool = False
     tied_to: str = ""
+    some: bool = False  # of the experts, so not all of its atoms
 
     @property
     def component(self) -> frozenset[str]:
         """Tags of its component, without the kind of tensor and the number of layers."""
         return self.tags - KINDS
-
-    @property
-    def is_some(self) -> bool:
-        """Whether it is some of the experts, not all of its atoms."""
-        return self.what.startswith(("one expert", "active experts"))
 
     @property
     def is_layers(self) -> bool:
@@ -47,6 +43,19 @@ class Quantity(NamedTuple):
     def is_projection(self) -> bool:
         """Whether it is some, but not all, matrices of an attention or MLP module."""
         return len(self.component) > 1 and len(self.component & {"attention", "mlp", "experts"}) == 1
+
+
+def parts_of(atoms: frozenset[int], among: Iterable[Quantity]) -> tuple[list[Quantity], frozenset[int]]:
+    """Return the few quantities that some atoms consist of, the largest taken first, and the rest.
+
+    They are in the order of the model.
+    """
+    found = list[Quantity]()
+    for one in sorted(among, key=lambda one: -len(one.atoms)):
+        if one.atoms and one.atoms <= atoms:
+            atoms -= one.atoms
+            found.append(one)
+    return sorted(found, key=lambda one: min(one.atoms)), atoms
 
 
 def may_be(quantity: Quantity, about: frozenset[str]) -> bool:
@@ -140,4 +149,4 @@ def _unasked(tags: frozenset[str], wanted: frozenset[str]) -> int:
     """Return a penalty for tags that no label mentions, such as biases or the final norm."""
     more = tags - wanted
     outside = len(more & OUTSIDE) if tags else 1  # a module without a usual name
-    return len(more & KINDS) + len(more & {"bias", "scale", "shift"}) + 3 * outside
+    return len(more & KINDS) + len(more & VECTORS) + 3 * outside

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tallystick.answers.check.labels import PROJECTIONS, nearest_tags
 from tallystick.answers.check.model.quantities import Quantities
-from tallystick.answers.check.model.quantity import Quantity, fit, may_be
+from tallystick.answers.check.model.quantity import Quantity, fit, may_be, parts_of
 from tallystick.answers.check.terms import Term
 
 ROLES = frozenset({"token", "position", "segment", "pooler", "head", "attention", "mlp", "experts", "router", "norm"})
@@ -152,7 +152,7 @@ def _assigned(terms: Sequence[Term], quantities: Quantities) -> tuple[list[_Matc
     """
     choices = {place: _candidates(term, quantities) for place, term in enumerate(terms) if not _tied(term, quantities)}
     pairs = sorted(
-        (-fit(quantity, terms[place].labels, _factors(terms[place])), order, place)
+        (-fit(quantity, terms[place].labels, terms[place].sizes), order, place)
         for place, found in choices.items()
         for order, quantity in enumerate(found)
     )
@@ -183,10 +183,6 @@ def _make_room(
                 return
 
 
-def _factors(term: Term) -> tuple[int, ...]:
-    return tuple(sorted(factor for factor in term.factors if factor != 1))
-
-
 def _misnamed(term: Term, covered: frozenset[int], quantities: Quantities) -> Quantity | None:
     """Return an uncounted quantity with exactly as many parameters as the term, or None.
 
@@ -194,7 +190,7 @@ def _misnamed(term: Term, covered: frozenset[int], quantities: Quantities) -> Qu
     """
     same = (quantity for quantity in quantities.of(term.value) if not quantity.one_layer)
     free = [quantity for quantity in same if quantity.atoms and not quantity.atoms & covered]
-    return max(free, key=lambda quantity: fit(quantity, term.labels, _factors(term)), default=None)
+    return max(free, key=lambda quantity: fit(quantity, term.labels, term.sizes), default=None)
 
 
 def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tuple[Omission, frozenset[int]]:
@@ -216,7 +212,7 @@ def _surplus(term: Term, covered: frozenset[int], quantities: Quantities) -> tup
 
 def _twice(term: Term, found: Sequence[Quantity], quantities: Quantities) -> Omission:
     """Return the correction for a term that counts a part a second time."""
-    best = max(found, key=lambda quantity: fit(quantity, term.labels, _factors(term)))
+    best = max(found, key=lambda quantity: fit(quantity, term.labels, term.sizes))
     what = next((quantity for quantity in quantities.tied if quantity.parameters == term.value), best)
     return Omission(what.what, -best.parameters, what.names, "counted twice", term.line)
 
@@ -254,12 +250,7 @@ def _name(term: Term) -> str:
 def _left_out(covered: frozenset[int], quantities: Quantities) -> list[Omission]:
     """Return the uncovered quantities as omissions, in few parts of one role each."""
     missing = frozenset(range(len(quantities.atoms))) - covered
-    found = []
-    for quantity in sorted(quantities.whole, key=lambda quantity: -len(quantity.atoms)):
-        if quantity.atoms <= missing and _is_one(quantity):
-            missing -= quantity.atoms
-            found.append(quantity)
-    found.sort(key=lambda quantity: min(quantity.atoms))
+    found, missing = parts_of(missing, filter(_is_one, quantities.whole))
     rest = [
         Omission(
             f"{quantities.atoms[atom].name}",
