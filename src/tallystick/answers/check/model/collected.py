@@ -121,12 +121,9 @@ class Collected:
             layers = {self.atoms[place].layers for place in places}
             if len(layers) == 1 and (used := active.pop()) and used < 1:
                 count = layers.pop()
-                for of, tags, layer in (
-                    ("one layer", {"experts", "one"}, True),
-                    (f"{count} layers", {"experts"}, False),
-                ):
-                    share = int(count / used) if layer else int(1 / used)
-                    self._register(f"active experts of {of}", places, tags, share=share, one_layer=layer, some=True)
+                one, all_ = "active experts of one layer", f"active experts of {count} layers"
+                self._register(one, places, {"experts", "one"}, share=int(count / used), some=True)
+                self._register(all_, places, {"experts"}, share=int(1 / used), one_layer=False, some=True)
 
     def _union(self, tags: list[str], words: str, within: set[int], role: str) -> None:
         """Register the atoms with some tags among those of a role, if each tag has one."""
