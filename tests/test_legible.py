@@ -29,6 +29,7 @@ READS_WORDS = {
     "answers/check/labels.py",
     "answers/check/roundings.py",
     "answers/check/model/misfit.py",
+    "answers/check/model/stacks.py",
     "answers/check/earlier/allowances.py",
     "answers/check/earlier/said.py",
     "answers/check/whole/sections.py",

@@ -114,9 +114,11 @@ OUTSIDE = EMBEDDINGS | {"final", "pooler", "head"}
 
 # Words for more than one norm.
 SEVERAL = re.compile(
-    r"\b(?:two|both|(?<!norm )(?<!ln )2(?!\W*$|\s*[*×·]\s*\d)|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두",
+    r"\b(?:two|both|(?<!norm )(?<!ln )2(?!\W*$|\s*[*×·]\s*(?:\d|[A-Za-z]\b|[A-Za-z]+_))|zwei|beide|deux|dos|два|оба)\b|norms\b|normali[sz]ations\b|两|兩|2つ|二つ|두",
     re.IGNORECASE,
 )
+# Words for one of the norms of a layer.
+ONE_NORM = re.compile(r"(?:norm\w*|\bln)[ _-]?#?[12]\b|\b(?:first|second|one|each) (?:layer ?|rms ?)?norm", re.IGNORECASE)
 
 # "(768 → 3072 → 768 + bias)" includes the biases, but is not only about them.
 _WITH = re.compile(

@@ -43,7 +43,9 @@ class Matches:
         labels: tuple[str, ...] = statement.labels
         if not tags_of(labels[0]):  # "1,024 positions × 768", "the whole: 218.1M × 32 layers"
             labels = (_VARIABLES.sub(" ", statement.clause.partition("=")[0]), *labels)
-        found = self.quantities.best(claim.true, labels, _factors(claim.term), self.matched)
+        found = None
+        if claim.true in self.quantities.numbers:
+            found = self.quantities.best(claim.true, labels, _factors(claim.term), self.matched)
         spread = claim.term.spread if claim.term else Fraction(0)
         if found is None and (spread or claim.is_rounded):
             width = max(spread, (claim.written.high - claim.written.low) / 2)

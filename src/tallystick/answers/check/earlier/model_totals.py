@@ -48,12 +48,11 @@ class ModelTotals:
         return self.quantities is not None and (claim.stated == self.quantities.total or self.rounds(claim))
 
     def is_one_layer(self, statement: Statement, claim: Claim) -> bool:
-        """Return whether a number is one layer of the model to the last digit, and called that.
+        """Return whether a number is one layer of the model to the last digit, and no part of it by its label.
 
-        Its norms may have no line above it.
+        Its norms, or another part, may have no line above it.
         """
-        about = tags_of(statement.label)
-        if self.quantities is None or claim.is_rounded or "block" not in about or not about <= KINDS:
+        if self.quantities is None or claim.is_rounded or not tags_of(statement.label) <= KINDS:
             return False
         return any(one.is_layers and one.one_layer for one in self.quantities.of(claim.stated))
 

@@ -71,7 +71,7 @@ def atoms_of(ledger: Ledger) -> list[Atom]:
     groups = _groups(ledger.parameters)
     found = []
     for (name, shape), entries in stacks.items():
-        layers = sum(int(entry.axes[0].length) if entry.axes else 1 for entry in entries)
+        layers = _layers(entries)
         parameters = sum(int(entry.unique) * entry.copies for entry in entries)
         copies, first = sum(entry.copies for entry in entries), entries[0]
         called = template_of(first.called)[0].replace("{}", "*")
@@ -95,6 +95,13 @@ def atoms_of(ledger: Ledger) -> list[Atom]:
         )
         found += _unpacked(whole, stacks)
     return found
+
+
+def _layers(entries: Iterable[Entry]) -> int:
+    """Return in how many layers some tensors are; T5 has several norms of one name in each."""
+    stacks = {entry.axes[0] for entry in entries if entry.axes}
+    alone = {template_of(entry.name)[1][:1] for entry in entries if not entry.axes}
+    return sum(int(axis.length) for axis in stacks) + len(alone)
 
 
 def _groups(entries: Iterable[Entry]) -> dict[str, TensorGroup]:

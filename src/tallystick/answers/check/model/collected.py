@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tallystick.answers.check.labels import tags_of
 from tallystick.answers.check.model.atoms import NAMED, Atom, module_of
 from tallystick.answers.check.model.quantity import Quantity
+from tallystick.answers.check.model.stacks import Stack, stacks_of
 
 _OF_HEADS = re.compile(r"\b[qk](?:uery|ey)?_(?:layer_?)?norm\b")
 
@@ -20,9 +21,13 @@ class Collected:
         self.all: list[Quantity] = []
         self.whole: list[Quantity] = []  # over all layers
         self._seen: set[tuple[frozenset[int], int]] = set()
+        self._stack = ""  # whose quantities are being registered
         self.by_tag: dict[str, set[int]] = {}
         for place, atom in enumerate(atoms):
             self.by_tag.setdefault(atom.tag, set()).add(place)
+        for stack in stacks_of(atoms):
+            self._collect_stack(stack)
+        self._stack = ""
         self._collect()
 
     def _collect(self) -> None:
@@ -48,6 +53,25 @@ class Collected:
             self._add("attention and MLP", in_layers - norms, {"attention", "mlp", "block"})
         self._blocks(in_layers)
         self._add("the model", set(range(len(self.atoms))), ())
+
+    def _collect_stack(self, stack: Stack) -> None:
+        """Register what the layers of an encoder or a decoder have, and what is theirs outside of them."""
+        self._stack = stack.name
+        of = {role: {place for place in stack.inside if self.atoms[place].role == role} for role in ("attention", "mlp")}
+        norms = {place for place in stack.all if self.atoms[place].role == "norm"}
+        self._add("attention", of["attention"], {"attention"})
+        self._add("self-attention", of["attention"] - stack.cross, {"attention"})
+        self._projections({**of, "attention": of["attention"] - stack.cross})
+        self._add("MLP", of["mlp"], {"mlp"})
+        self._norms(norms, stack.inside, set())
+        self._add("attention and MLP", stack.inside - norms, {"attention", "mlp", "block"})
+        self._blocks(stack.inside)
+        for tag in ("token", "position"):
+            self._add(NAMED[tag], self.by_tag.get(tag, set()) & stack.all, {tag})
+        self._put("everything", "", stack.all, ())
+        self._stack = "cross"
+        self._add("attention", of["attention"] & stack.cross, {"attention"})
+        self._projections({"attention": of["attention"] & stack.cross})
 
     def _vocabulary(self, below: set[int]) -> None:
         """Register what is sized by the vocabulary or the positions, and the norm `below` these."""
@@ -146,18 +170,21 @@ class Collected:
         self._put(phrase, "", places, tags)
 
     def _put(self, phrase: str, kind: str, places: set[int], tags: Iterable[str]) -> None:
+        if self._stack == "cross":
+            phrase = f"cross-attention {phrase.removeprefix('attention')}".replace("  ", " ").rstrip()
         layers = {self.atoms[place].layers for place in places if "*" in self.atoms[place].name}
         count = layers.pop() if len(layers) == 1 else 0
         inside = all("*" in self.atoms[place].name for place in places)
         if count and inside:
-            of = f" of {count} layers" if count > 1 else " of 1 layer"
-            what = f"{count} layers" if phrase == "the blocks" else phrase + of
-            self._register(f"{what}{kind}", places, tags)
+            layer = {"": "layer", "cross": "decoder layer"}.get(self._stack, f"{self._stack} layer")
+            all_ = f"{count} {layer}{'s' if count > 1 else ''}"
+            self._register(f"{all_ if phrase == 'the blocks' else f'{phrase} of {all_}'}{kind}", places, tags)
             if count > 1:
-                what = "one layer" if phrase == "the blocks" else f"{phrase} of one layer"
-                self._register(f"{what}{kind}", places, {*tags, "one"}, share=count)
+                one = f"one {layer}" if phrase == "the blocks" else f"{phrase} of one {layer}"
+                self._register(f"{one}{kind}", places, {*tags, "one"}, share=count)
         else:
-            self._register(f"{phrase}{kind}", places, tags)
+            of = f" of the {self._stack}" if self._stack else ""
+            self._register(f"{phrase}{of}{kind}", places, tags)
 
     def _register(
         self,
@@ -188,6 +215,7 @@ class Collected:
             factors,
             one_layer=share > 1 and one_layer,
             some=some,
+            stack=self._stack,
         )
         self.all.append(quantity)
         if share == 1:

@@ -20,6 +20,7 @@ from tallystick.answers.check.labels import KINDS, OUTSIDE, VECTORS, nearest_tag
 from tallystick.answers.check.model.atoms import ROLE_TAGS, atoms_of
 from tallystick.answers.check.model.collected import Collected
 from tallystick.answers.check.model.quantity import Quantity, fit, is_named, may_be, tensor_in
+from tallystick.answers.check.model.stacks import stack_of
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
 from tallystick.derivations.arithmetic import Value, exactly
@@ -54,7 +55,9 @@ class Quantities:
             self._by_number.setdefault(quantity.parameters, []).append(quantity)
             self._by_tags.setdefault(quantity.component, []).append(quantity)
         self._numbers = sorted(self._by_number)
+        self.numbers = self._by_number.keys() | {quantity.parameters for quantity in self.tied}
         self._place = {quantity: place for place, quantity in enumerate(self.all)}
+        self.has_stacks = any(quantity.stack for quantity in self.all)  # an encoder and a decoder
         self._has_gate = any(atom.tag == "gate" for atom in self.atoms)
 
     def of(self, number: Fraction, spread: Fraction = Fraction(0)) -> list[Quantity]:
@@ -83,15 +86,20 @@ class Quantities:
             factors: the factors of the product that gave the number, in ascending order.
             matched: quantities that earlier lines stated; others are preferred.
         """
+        alike = self.of(number)
         about = self._asked(next((tags for label in labels if (tags := tags_of(label)) - KINDS), frozenset()))
         if about == {"o"} and not self.rows.isdisjoint(factors):
             about = frozenset({"head"})  # W_out of the vocabulary
-        found = [one for one in self.of(number) if may_be(one, about) and is_named(one, labels, about)]
+        found = [one for one in alike if may_be(one, about) and is_named(one, labels, about)]
         found = _placed(found, labels, matched)
+        if self.has_stacks:
+            found = in_stack(found, labels)
         if not found and "block" in nearest_tags(labels):
-            found = [quantity for quantity in self.of(number) if quantity.is_layers]
-        tied = (quantity for quantity in self.tied if quantity.parameters == number and quantity.tags <= about)
-        return next(tied, None) or max(
+            found = [quantity for quantity in alike if quantity.is_layers]
+        own = {quantity.tags for quantity in found if quantity not in matched}
+        same = (quantity for quantity in self.tied if quantity.parameters == number)
+        again = (quantity for quantity in same if quantity.tags <= about and quantity.tags not in own)
+        return next(again, None) or max(
             found,
             key=lambda quantity: (fit(quantity, labels, factors), quantity not in matched),
             default=None,
@@ -121,6 +129,8 @@ class Quantities:
                 if (quantity.component & about and is_named(quantity, labels, about))
                 or (not about - KINDS and (quantity.is_layers if "block" in about else not quantity.component))
             ]
+            if self.has_stacks:
+                found = in_stack(found, labels)
             if found or about - KINDS:
                 # Whole layers before layers without their norms.
                 return max(
@@ -245,6 +255,19 @@ def _placed(found: list[Quantity], labels: Sequence[str], matched: Collection[Qu
     if {"norm", "final"} <= nearest_tags(labels) or (final and (behind or "final" in about)):
         return [quantity for quantity in found if quantity in final or not {"norm", "block"} <= quantity.tags]
     return [quantity for quantity in found if quantity not in final] or final
+
+
+def in_stack(found: list[Quantity], labels: Sequence[str]) -> list[Quantity]:
+    """Leave out the quantities of another encoder or decoder than the one that the labels name.
+
+    Without such a label, parts of both together are meant.
+    """
+    stack = stack_of(labels)
+    return (
+        [one for one in found if one.stack == stack]
+        or [one for one in found if one.stack in ("", stack)]
+        or [one for one in found if not stack]
+    )
 
 
 def _tied(ledger: Ledger) -> list[Quantity]:

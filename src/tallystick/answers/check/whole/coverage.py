@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tallystick.answers.check.labels import PROJECTIONS, nearest_tags
-from tallystick.answers.check.model.quantities import Quantities
+from tallystick.answers.check.model.quantities import Quantities, in_stack
 from tallystick.answers.check.model.quantity import Quantity, fit, may_be, parts_of
 from tallystick.answers.check.terms import Term
 
@@ -135,7 +135,8 @@ def _candidates(term: Term, quantities: Quantities) -> list[Quantity]:
     about = nearest_tags(term.labels)
     if len(projections := about & PROJECTIONS) == 1 and quantities.has(projections):
         found = [quantity for quantity in found if not quantity.component & PROJECTIONS - projections]
-    return [quantity for quantity in found if not about or about & quantity.tags] or found
+    found = [quantity for quantity in found if not about or about & quantity.tags] or found
+    return in_stack(found, term.labels) if quantities.has_stacks else found
 
 
 def _tied(term: Term, quantities: Quantities) -> Quantity | None:

@@ -74,10 +74,18 @@ def whole(judge: Judge) -> Whole:
     a rounded one that the text opens with and never comes to.
     """
     found = _stated_whole(judge)
-    if found.place is None or not _counts(judge, found.place) or _is_quoted(judge, found.place):
+    if found.place is None or _is_layer(judge, found.place):
+        return Whole(None, found.several)
+    if not _counts(judge, found.place) or _is_quoted(judge, found.place):
         return Whole(None, found.several)
     several = named_apart(judge, found.place) if judge.quantities is None else ()
     return Whole(None, several) if several else found
+
+
+def _is_layer(judge: Judge, place: int) -> bool:
+    """Return whether a text counts one layer of the model and nothing else."""
+    alike = judge.quantities.of(judge.so_far.at(place).meant) if judge.quantities is not None else ()
+    return any(one.is_layers and one.one_layer for one in alike)
 
 
 def _counts(judge: Judge, place: int) -> bool:

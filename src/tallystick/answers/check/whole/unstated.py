@@ -128,7 +128,8 @@ def _layers_alone(judge: Judge) -> int | None:
     found = [
         (place, claim)
         for place, claim in enumerate(judge.claims)
-        if claim is not None and claim.match is not None and claim.match.is_layers and not claim.match.one_layer
+        if claim is not None and claim.match is not None and claim.match.is_layers
+        if not (claim.match.one_layer or claim.match.stack)
         if claim.expression is not None and not measures(judge.derivation.statements[place])
         if not ONLY.search(judge.derivation.statements[place].plain)
     ]
