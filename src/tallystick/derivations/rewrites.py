@@ -150,7 +150,9 @@ def _multiplied(results: Sequence[Token], first: Token | None, behind: Sequence[
         first: the first number of the line, if it has any.
         behind: the sign of multiplication, the count, and what follows.
     """
-    count, *stated = [piece.number.value for piece in behind if piece.number is not None][:2]
+    count, *stated = [piece.number.value for piece in behind if piece.number is not None][:3]
+    if [piece.text for piece in behind[2:3]] == ["/"] and stated and stated[0]:  # "× 2/3"
+        count /= stated.pop(0)
     numbers = [piece.number.value for piece in results if piece.number is not None]
     sign = behind[0]
     if not stated:

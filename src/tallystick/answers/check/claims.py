@@ -38,6 +38,7 @@ OF_MODEL = re.compile(r"\bmod(?:el[lo]?|èle)\b|模型|モデル|모델|\bмод
 
 _UNREAD = exactly(0)
 _RATIO = re.compile(r"\btotal\s*/\s*\w+|\w+\s*/\s*total\b", re.IGNORECASE)  # "total/active = 9.1"
+_TAKES = re.compile(r"\W*\d{1,4}\s*[*×x]\s*[^\W\d]")  # "61 × MLA"
 _P_TOTAL = re.compile(r"\W*[A-Za-z]_?total\W*", re.IGNORECASE)  # P_{total}, N_total
 _N = re.compile(r"N(?:_(?:\d+(?:_\d+)?[BM]|total|params|model))?", re.IGNORECASE)  # also N_{3B}
 _RUNNING = re.compile(r"\W*(?:running|cumul|accum|so far|kumul|acumul|累[计積计加]|누적)", re.IGNORECASE)
@@ -133,6 +134,8 @@ def lone(number: Number, *, rounded: bool = False) -> Claim:
 def is_total(statement: Statement) -> bool:
     """Return whether a statement calls itself a total of parameters."""
     words = statement.label or statement.name or statement.heading
+    if words is statement.heading and words and _TAKES.match(statement.plain):
+        return False  # "61 × MLA = 11.4B" is an item below "Sum"
     total = _names_total(words) or (_N.fullmatch(statement.name) is not None and _is_large(statement))
     return total and not measures(statement)
 

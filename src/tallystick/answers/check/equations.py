@@ -22,6 +22,7 @@ from tallystick.answers.check.claims import (
 )
 from tallystick.answers.check.earlier.addends import Sum
 from tallystick.answers.check.earlier.branches import Branches
+from tallystick.answers.check.earlier.continued import Continued
 from tallystick.answers.check.earlier.implied import Implied, begins_line, is_only, is_partly_read
 from tallystick.answers.check.earlier.lists import LEAST_TOTAL, is_bytes
 from tallystick.answers.check.earlier.multiples import Multiples, times_before
@@ -57,7 +58,6 @@ _SIZE = re.compile(
     re.IGNORECASE,
 )  # vocab_size, total_steps
 SMALL = frozenset({"norm", "bias", "router"})  # tags of parts that are no larger than a size
-MOST_BETWEEN = 2  # lines from one item of a list to the next
 LONGEST_SYMBOL = 2  # letters; a longer name with a large number is what is counted: "norms = 266,240"
 
 
@@ -70,6 +70,7 @@ class Judge(Verdicts):
         self.branches = Branches(derivation, self.so_far, self.implied.lists, quantities)
         self.multiples = Multiples(derivation, self.so_far)
         self.running = Running(derivation, self.so_far)
+        self.continued = Continued(derivation, self.so_far, self.readings)
         self.doubts = Doubts(self.readings, quantities, constants, derivation)
         self.unread = list(derivation.unread)
         self.refused: list[tuple[int, str]] = []
@@ -170,34 +171,15 @@ class Judge(Verdicts):
 
     def _unjudged(self, statement: Statement, left: Side, right: Side, asides: bool) -> str:
         """Return why two unequal sides are not judged, or ""."""
-        before = self.claims[-1] if self.claims else None
-        lines = self.derivation.statements
-        if before and not before.defines and lines[self.so_far.place - 1].line == statement.line:
-            one, other = self.readings.exact(left, right, asides)
-            if other == one + before.stated:
-                return "adds what its line states before"  # "params + grads = 2+2, Adam = 4+4 = 8"
+        if why := self.continued.why(statement, left, right, asides=asides):
+            return why
         if carries := self.links.carries(left, right, asides):
             return carries
-        if statement.last > statement.line and self._adds_above(statement, left, right, asides):
-            return "adds the lines above it"  # "attention: 2.36M", "mlp: 4.72M", "= 7.08M"
         part, stated = self.links.apart(left, right, asides)  # "2 × 4096² × 1.25 = 2 × 16757216 × 1.25"
         counts = isinstance(stated, Number) and is_whole(stated) and stated.value >= LEAST_COUNT
         if part is not left.expression and counts:
             left, right = left._replace(expression=part), right._replace(expression=stated)
         return self.doubts.why(statement, left, right, asides)
-
-    def _adds_above(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether a number on a line of its own is the sum of the list above it."""
-        number = alone(right.expression, loose=right.loose)
-        own, below = self.readings.value(left.expression, asides), statement.line
-        for places, sums in self.so_far.last() if number is not None and number.high > own.low else ():
-            line, both = self.derivation.statements[places[-1]], own.plus(sums)
-            if number is None or below - line.last > MOST_BETWEEN or both.low > number.high:
-                break
-            if both.meets(number):
-                return True
-            below = line.line
-        return False
 
     def _several_times(self, statement: Statement, sides: Sides) -> None:
         """Judge a total that its line takes several times: "Layer total: 202.4M × 32 = 6.48B"."""

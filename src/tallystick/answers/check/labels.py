@@ -118,7 +118,9 @@ SEVERAL = re.compile(
     re.IGNORECASE,
 )
 # Words for one of the norms of a layer.
-ONE_NORM = re.compile(r"(?:norm\w*|\bln)[ _-]?#?[12]\b|\b(?:first|second|one|each) (?:layer ?|rms ?)?norm", re.IGNORECASE)
+ONE_NORM = re.compile(
+    r"(?:norm\w*|\bln)[ _-]?#?[12]\b|\b(?:first|second|one|each) (?:layer ?|rms ?)?norm", re.IGNORECASE
+)
 
 # "(768 → 3072 → 768 + bias)" includes the biases, but is not only about them.
 _WITH = re.compile(

@@ -91,6 +91,14 @@ _VERB = re.compile(
     r"(?=~?\d(?:[\d,._]*\d)?+(?:\s?[KMBT]\b|\s+(?:thousand|[mb]illion|param|weights|mil[lh]|mio)|[^\w\s%]|$))",
     re.IGNORECASE,
 )
+# "768 squared", "768 的平方", "768의 제곱"
+_SQUARED = re.compile(
+    r"(?<=[\d)])\s+(?:squared|(?:al|ao) (?:cuadrado|quadrado)|au carré|(?:im|zum) quadrat|в квадрате)\b"
+    r"|(?<=[\d)])\s*(?:의 ?|の|的)?(?:제곱(?!근)|[二2]乗(?!根)|平方(?!根))",
+    re.IGNORECASE,
+)
+_SQUARES = re.compile(r"squared|quad|carr|квадрат|제곱|乗|平方", re.IGNORECASE)
+_PLUS = re.compile(r"(?<=[\d)])\s+plus\s+(?=\d[\d,]*\s*\*)")
 _IS = re.compile(r"(?<=[\d)])\s*(?:等于|等於|得到|得)\s*(?=\d)")
 _PRODUCT = re.compile(r"\d\s*[*x×·^²]\s*\(?\d")
 _COMPUTED = re.compile(rf"{_PRODUCT.pattern}[^=≈:;]*$")
@@ -113,10 +121,15 @@ _SUBSCRIPT = re.compile(r"_\s*\{([^{}]*)\}")
 _POWER = re.compile(r"\^\s*\{([^{}]*)\}")
 _WHOLE_POWER = re.compile(r"\^\s*\{\s*(\d+)\s*\}(?!\s*[\d.,]*\d)")
 _COUNTED = re.compile(r"\|(\\[a-z]+\{[^{}|]{1,40}\}|[A-Za-z](?:_\w)?)\|")  # "|\text{head}|", "|V|"
+# "\\sum_{l=1}^{12} 7{,}087{,}872" is 12 times that
+_SUM = re.compile(r"\\sum\s*_\s*\{\s*\w\s*=\s*([01])\s*\}\s*\^\s*\{?\s*(\d{1,3})\s*\}?(?:\\limits)?\s*(?=[\d(])")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _AFTER_COMMA = re.compile(r"(?<=[-+*/] )(\d{1,3}), (?=\d{3}\s*[-+*=])")  # "+ 5, 120 + 163,840,000"
 _STOP = re.compile(r"(?<=\d)\.(?=\s+\+\s+\d)")  # "= 1 966 233 600.    + 998 400"
 _POINT = re.compile(r"(?<=\d)\{\.\}(?=\d)")  # 36{.}864
+# Groups of thousands: "38{.}597{.}376", "38~597~376"
+_GROUPS = re.compile(r"(?<![\d.,}~])\d{1,3}(?:\{\.\}\d{3}){2,}(?!\d)|(?<![\d.,}~])\d{1,3}(?:~\d{3}){2,}(?!\d)")
+_JOINT = re.compile(r"(?<=\d)(?:\{\.\}|~)(?=\d{3}(?!\d))")
 _BLANK = re.compile(r"(?<=[\d$}])~(?=[A-Za-z\\])")  # "14~GB", "$56$~MB"
 _TIE = re.compile(r"(?<=\d)(?:\{,\}|\{\s*\}|\\[,;:! ]|\\thinspace\s?|~)(?=\d{3})")
 _DECIMAL = re.compile(r"(?:(?<=\d)\{,\}(?=\d{1,2}(?!\d)|\d{4})|(?<=(?<![\d.,}])0)\{,\}(?=\d))")  # 150{,}5 and 0{,}786
@@ -181,6 +194,10 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-
 _ASKED = re.compile(r"[=≈]\s*[?\uff1f]")  # "23 + 4 × 6 = ?"
 _TICKED = re.compile(r"(?<=[\dKMB])\s*[✓✔✅☑]\s*[^\W\d][^|]{0,80}(?=\|)")  # "| ≈ 294.9 B ✓ matches the official 295B |"
 _BORDER = re.compile(r"\s*[│┃]\s*(?=[=≈]\s?[~≈]?\d)")  # of a box: "│ W_O: 2880 × 2880    │ = 8,294,400"
+# Text that its author took back, and the number of a footnote behind a result: "= 786,432²"
+_STRUCK = re.compile(r"~~(?=\S)[^~]{1,120}(?<=\S)~~|<(del|s|strike)>[^<]{1,120}</\1>")
+_FOOTNOTE = re.compile(r"(?<=[=≈] )(\d{1,3}(?:[,.]\d{3})+)[¹²³⁴⁵⁶⁷⁸⁹](?!\w)")
+_REFERENCE = re.compile(r"(?<=\d{3})\[\d{1,2}\](?=\s*(?:$|[,.;)+|]))")
 _WIDE = re.compile(r"(?<=[\dKMB])\uff08")  # "2,359,296（约 2.36M）" multiplies nothing
 _HALF_OF = re.compile(r"½(?=\s?[(\w])")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
@@ -198,9 +215,8 @@ def plain(line: str) -> str:
     line = _together(_without_box(_with_bars(line) if "\t" in line else line))
     if "&" in line and ";" in line:
         line = html.unescape(line)
-    if "<" in line:
-        line = _FORMULA.sub(r" \g<math> ", line)
-        line = _without_tags(_ATTRIBUTE.sub(" ", line) if line.lstrip().startswith("<") else line)
+    if "~~" in line or "<" in line:
+        line = _without_html(line)
     line = _separated(line)
     if may_repeat(line):
         line = once(line)
@@ -221,9 +237,9 @@ def plain(line: str) -> str:
     line = _LABELLED.sub("(", _with_units(_without_emphasis(line)))
     if not line.isascii():
         line = _BORDER.sub(" ", _TICKED.sub(" ", _WIDE.sub(" (", line)))
-        line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), _HALF_OF.sub(" 0.5*", line))
-    line = _ASKED.sub(" ; ", line.translate(_CHARACTERS))
-    line = _TIMES.sub(" * ", line)
+        line = _HALF_OF.sub(" 0.5*", _FOOTNOTE.sub(r"\1", line))
+        line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
+    line = _with_signs(_ASKED.sub(" ; ", line.translate(_CHARACTERS)))
     if not _PRODUCT.search(line):
         return line
     line = _IS.sub(" = ", line)
@@ -272,6 +288,10 @@ def _separated(line: str) -> str:
         line = _STOP.sub("", line)
     if ", " in line:
         line = _APART.sub(",", _AFTER_COMMA.sub(r"\1,", line))
+    if ("{.}" in line or "~" in line) and _GROUPS.search(line):
+        line = _JOINT.sub(",", line)
+    if "[" in line:
+        line = _REFERENCE.sub("", line)
     if "\uff0c" in line:
         line = _GROUPED.sub(lambda digits: digits[0].replace("\uff0c", ","), line)
     return _DASHES.sub(": ", line) if "----" in line else line
@@ -286,6 +306,20 @@ def _divides(line: str) -> bool:
     """Return whether a line ends in a quotient: a smaller number is not what a lone number is."""
     quotient = _QUOTIENT.search(line)
     return quotient is not None and int(quotient[1]) > int(quotient[2])
+
+
+def _with_signs(line: str) -> str:
+    """Return a line with signs for "times", "squared" and "plus" between numbers."""
+    line = _TIMES.sub(" * ", line)
+    if _SQUARES.search(line):
+        line = _SQUARED.sub("^2", line)
+    return _PLUS.sub(" + ", line) if "plus" in line else line
+
+
+def _without_html(line: str) -> str:
+    """Return a line without tags, and without what is struck out."""
+    line = _FORMULA.sub(r" \g<math> ", _STRUCK.sub(" ", line))
+    return _without_tags(_ATTRIBUTE.sub(" ", line) if line.lstrip().startswith("<") else line) if "<" in line else line
 
 
 def _without_tags(line: str) -> str:
@@ -321,6 +355,8 @@ def _without_latex(line: str) -> str:
         line = _COUNTED.sub(r"\1", line)
     line = _ANNOTATION.sub(" ", _TIE.sub(",", _DECIMAL.sub(".", _POINT.sub(".", _DOUBLED.sub(r"\\", line)))))
     line = _INDENT.sub("", line, count=1)
+    if "\\sum" in line:
+        line = _SUM.sub(lambda bounds: f"{int(bounds[2]) + 1 - int(bounds[1])} \\times ", line)
     for _ in range(MOST_ROUNDS):
         before = line
         line = _STYLE.sub(_styled, line)

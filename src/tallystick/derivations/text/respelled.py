@@ -51,6 +51,18 @@ def _with_bias(product: re.Match[str]) -> str:
     return f"{product['one']} * {product['other']} + {size}" if size else product[0]
 
 
+def _without_qualifier(addend: re.Match[str]) -> str:
+    """Return nothing for what is said of an addend, unless that computes another number."""
+    if addend["one"] is None:
+        return ""
+    one, other, value = (int(re.sub(r"\D", "", addend[name])) for name in ("one", "other", "value"))
+    return "" if one * other == value else addend[0]
+
+
+_QUALIFIED = re.compile(
+    r"(?:(?<=[^\W\d]\s)\(\s?(?:\d{1,3}\s?[^\W\d_]{1,14}|\d[\d.]{0,5}\s?%|(?P<one>\d[\d,.]{0,9})\s?[*×x]\s?(?P<other>\d[\d,.]{0,9}))\s?\)"
+    r"|(?<![\d,.])\d{1,3}\s?(?:层|層|층|レイヤー|ブロック|레이어|블록))\s+(?=(?P<value>\d[\d,.]{0,20})\s?(?:[KMB万萬만亿億억]\s?)?[+=≈(])"
+)
 _TO = re.compile(
     r"\A(?P<words>\W*(?:\d{1,3}\s)?[^\W\d][^\d=≈→:|>]*?)\s*(?:→|[-=]{1,2}>)\s*(?P<value>[≈~]?\s?\d[^=≈→:|>]*)\Z"
 )
@@ -196,11 +208,11 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         ),
         r"= \g<number> \g<about>",
     ),
-    # "38,597,376(约 3860万)", "124,439,808(124M)"
+    # "38,597,376(约 3860万)", "124,439,808(124M)", "85,054,464(12层)"
     (
         "(",
         re.compile(
-            r"(?<=\d{3})\((?=\s?(?:约|約|약|≈|~|about|approx\.?|ca\.)\s?\d|\d[\d.,]{0,9}\s?(?:[KMBT]|[百千]?[万億亿]|만|억)\s?\))"
+            r"(?<=\d{3})\((?=\s?(?:约|約|약|≈|~|about|approx\.?|ca\.)\s?\d|\d[\d.,]{0,9}\s?(?:[KMBT]|[百千]?[万億亿]|만|억)\s?\)|\d{1,3}\s?[^\W\d_]{1,14}\))"
         ),
         " (",
     ),
@@ -212,6 +224,8 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         ),
         r"\1 * \2 ",
     ),
+    # "encoder (6 layers) 18,881,280 + wte (50257 × 768) 38,597,376 + 12层 85,054,464 = …"
+    ("+", _QUALIFIED, _without_qualifier),
     # "28 x Block:  -> 427,392,000"
     (":", re.compile(r":\s*(?:→|[-─=]>)\s*(?=[≈~]?\s?\d[^→>:=]*$)"), ": "),
 )

@@ -30,6 +30,7 @@ from tallystick.answers.check.chain.sides import (
     symbolic,
 )
 from tallystick.answers.check.chain.unlike import TWO_NUMBERS, WIDTHS, unlike
+from tallystick.answers.check.chain.unread_terms import UnreadTerms
 from tallystick.answers.check.chain.wording import counted, wording
 from tallystick.answers.check.claims import LEAST_COUNT, measures
 from tallystick.answers.check.labels import OUTSIDE, tags_of
@@ -46,6 +47,7 @@ ABOUT = Fraction(1, 1000)  # the same of a product of decimals after ≈
 NEAR_SHARE = Fraction(1, 10)  # of a share that a fraction of small numbers rounds
 ABOUT_RIGHT = "is about right, as its sign says"
 OMITS = "is right in the unit that its sum omits"  # "8 × 44M + 30 + 20.4 = 30 + 20.4 + 2.6 ≈ 53B"
+OTHERWISE = "is right with numbers that are not rounded, or with others on its line"
 TOO_FAR = "has sides too far apart to be meant as equal"
 LONGEST_CLAUSE = 1_000  # characters; a longer one is prose
 LEAST_RATE = 2  # digits of a quotient that is another but for one
@@ -76,6 +78,7 @@ class Doubts:
     ) -> None:
         self.readings = readings
         self.cells = Cells(readings, derivation)
+        self.unread = UnreadTerms(readings, derivation)
         self.quantities = quantities
         self.constants = constants  # names of the model's sizes
         self.sizes = frozenset(constants.values())
@@ -89,8 +92,8 @@ class Doubts:
             return MULTIPLE
         if why := self.cells.why(statement, left, right, asides):
             return "" if why == MULTIPLE and _is_outside(statement) else why
-        if self._rounds_model(left, right, asides):
-            return "is right if its numbers are not rounded"
+        if self._rounds_model(left, right, asides) or self.unread.explain(statement, left, right, asides=asides):
+            return OTHERWISE
         each = _ENDS_IN_EACH.search(statement.label) is not None
         why = self._unlike(left, right, asides=asides, each=each)
         if why == TWO_NUMBERS and self._has_one(left, right, asides):
@@ -317,11 +320,12 @@ class Doubts:
         return any(map(self.quantities.of, (low, high)))
 
     def _is_counted(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:
-        """Return whether words before a product multiply it: "four matrices of 768 × 768 = …"."""
+        """Return whether words next to a product multiply it: "four matrices of 768 × 768 = …"."""
         if statement.name:
             return False  # "y = 3 × 1000 = 5"
         number = alone(right.expression, loose=right.loose)
-        found = counted(f"{statement.label} {DIGIT.split(statement.clause.strip(), maxsplit=1)[0]}")
+        before = f"{statement.label} {DIGIT.split(statement.clause.strip(), maxsplit=1)[0]}"
+        found = counted(before, digits=True) | counted(statement.plain[:LONGEST_CLAUSE], digits=False)
         value = self.readings.value(left.expression, asides) if found else None
         return any(number and value and value.times(exactly(times)).meets(number) for times in found)
 

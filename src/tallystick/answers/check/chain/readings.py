@@ -302,12 +302,15 @@ class Readings:
             return True
         if computed and (continues(left, right) or self._agree_by_parts(one, other, asides)):
             return True
-        factor = first_factor(right)
-        if factor is not right and not is_fraction(right):  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
+        multiplied = right.__class__ is Operation and right.symbols[0] in "*/"
+        if multiplied and not is_fraction(right):  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
+            factor = first_factor(right)
             meant = alone(factor, loose=loose) or self.value(factor, asides)
             if first.meets(meant) or is_cut(one, other._replace(expression=factor), first, meant):
                 return True
-        return self._agree_by_addends(one, other, (first, second), asides)
+        ends = left.__class__ is Operation and left.symbols[-1] == "+"
+        begins = right.__class__ is Operation and right.symbols[0] in "+-"
+        return (ends or begins) and self._agree_by_addends(one, other, (first, second), asides)
 
     def _agree_by_addends(self, one: Side, other: Side, values: tuple[Value, Value], asides: bool) -> bool:
         """Return whether a sum begins with the side before it, or ends in the side after it.

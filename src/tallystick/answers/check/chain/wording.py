@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from itertools import combinations
 
 from tallystick.answers.check.chain.binary import BILLION
 from tallystick.answers.check.chain.sides import numbers_in
@@ -55,9 +56,9 @@ _WORDS_FOR = {
     **{
         word: Fraction(number)
         for number, words in {
-            2: "two both twice double zwei beide doppelt deux dos doble dois duas due два две оба",
-            3: "three drei trois tres três tre три",
-            4: "four vier quatre cuatro quatro quattro четыре",
+            2: "two both twice double zwei beide doppelt doppelte zweimal deux dos doble dois duas due два две оба дважды вдвое двойной",
+            3: "three thrice triple drei dreimal dreifache trois tres três triplo tre три трижды",
+            4: "four vier viermal vierfache quatre quadruple cuatro quatro quattro четыре четырежды",
             5: "five fünf cinq cinco cinque пять",
             6: "six sechs seis sei шесть",
             7: "seven sieben sept siete sete sette семь",
@@ -72,22 +73,31 @@ _WORDS_FOR = {
         for word in words.split()
     },
     **{sign: Fraction(number) for number, sign in enumerate("两三四五六七八九十", 2)},
+    **{sign: Fraction(number) for number, sign in enumerate("두세네", 2)},
     "half": Fraction(1, 2), "halves": Fraction(1, 2), "third": Fraction(1, 3), "thirds": Fraction(1, 3),
     "quarter": Fraction(1, 4), "quarters": Fraction(1, 4), "drittel": Fraction(1, 3), "viertel": Fraction(1, 4),
     "tiers": Fraction(1, 3), "quart": Fraction(1, 4), "quarts": Fraction(1, 4), "tercios": Fraction(1, 3),
     "分之": Fraction(1, 3),
 }  # fmt: skip
 _COUNTED = re.compile(r"\d+|[^\W\d_]+(?:-[^\W\d_]+)?")
-_SIGNS = re.compile("分之|[两三四五六七八九十]")
+_SIGNS = re.compile("分之|[两三四五六七八九十]|[두세네](?= ?[개배])")
 MOST_COUNTED = 1_000
+MOST_WORDS = 6  # for numbers, of a line
 
 
-def counted(words: str) -> set[Fraction]:
-    """Return the factors that some words before a product may mean: 4 of "four matrices of"."""
+def counted(words: str, *, digits: bool) -> set[Fraction]:
+    """Return the factors that some words next to a product may mean: 4 of "four matrices of".
+
+    Args:
+        words: text of a line.
+        digits: whether its numbers in digits count too.
+    """
     found = [one.lower() for one in _COUNTED.findall(words)]
-    numbers = [Fraction(one) for one in found if one.isdecimal() and len(one) < len(str(MOST_COUNTED))]
+    numbers = [Fraction(one) for one in found if digits and one.isdecimal() and len(one) < len(str(MOST_COUNTED))]
     numbers += [_WORDS_FOR[one] for one in (*found, *_SIGNS.findall(words)) if one in _WORDS_FOR]
-    pairs = {one * other for one in numbers for other in numbers if other < 1}  # two thirds
+    # two thirds, "twelve layers times twelve times 768²"
+    pairs = {one * other for one, other in combinations(numbers[:MOST_WORDS], 2)} if not digits else set()
+    pairs |= {one * other for one in numbers for other in numbers if other < 1}
     return {*numbers, *pairs} - {Fraction(0), Fraction(1)}
 
 

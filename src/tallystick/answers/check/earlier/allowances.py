@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import numbers_in
 from tallystick.answers.check.claims import Claim, is_total, measures
 from tallystick.answers.check.earlier.addends import Addends
@@ -19,8 +17,6 @@ from tallystick.derivations.statements import TAKEN, Derivation
 MOST_BETWEEN = 3  # lines from one addend to the next: a rule or blank line may separate them
 LONGEST_RUN = 12  # parts of one addend listed below it
 LEAST_VECTOR = 16  # elements of a norm or a bias
-LONGEST = 200  # characters of a line of a list
-MOST_SAID = 2_000  # characters of a sentence
 MOST_IN_UNITS = 1_000_000  # of a number that is in thousands or millions
 MOST_ABOVE = 4  # lines from the first addend up to the one that names the unit
 MOST_AVERAGE = 1_000
@@ -32,20 +28,13 @@ _IN_UNITS = re.compile(
 _CHANGED = re.compile(
     r"\b(?:before|after|vorher|nachher|avant|après|antes|después|depois|до|после)\b|之前|之后", re.IGNORECASE
 )
-PRECISE = 50  # a total that is rounded by less than 1/50
 OTHER = 10  # times: two totals in a row, of two models or of one before and after
-_TWICE = re.compile(
-    r"\b(?:each|same|twice|both|two|shared|je|beide|doppelt|chacun\w*|deux|cada|dos|ambos)\b|\(\s?[×x*]\s?2\b|各|两|同样|도|оба",
-    re.IGNORECASE,
-)
 _PER_TOKEN = re.compile(
     r"(?:\bper |/ ?|\bpro |\bpar |\bpor |\bна )tok[ea]n\b|토큰 ?당|每(?:个)?\s?(?:token|词元)|トークンあたり",
     re.IGNORECASE,
 )
 _IN_LIST = re.compile(r"\W*|\s*(?:[-*+•]|\d{1,2}[.)])\s.*|.*[:\uff1a]\s*")  # a rule, an item, a title, or nothing
 _BLOCKS = re.compile(r"\(\d{1,3}-\d{1,3}\): \d{1,3} x \w{1,80}\(")
-_SEPARATOR = re.compile(r"[,. ]")  # of thousands
-_WHOLE = re.compile(r"(?<![\w.,])(?:\d[\d,]{0,14}|\d{1,3}(?:[. ]\d{3}){2,4})(?![\w.,]*\d)")
 
 
 class Allowances:
@@ -119,32 +108,6 @@ class Allowances:
         sizes = {number.value for product in products if product is not None for number in numbers_in(product)}
         return any(more in (size, 2 * size) for size in sizes if size >= LEAST_VECTOR)
 
-    def has_unread(self, places: Sequence[int], claim: Claim) -> bool:
-        """Return whether a line without a statement has the number that a total has more.
-
-        Example: "- 16 scalars" in its list. A sentence may state more than that: "with 16 of them
-        we get 12,636,160".
-        """
-        more = claim.stated - self.so_far.sum(places).exact
-        if not places or more <= 0 or more.denominator != 1:
-            return False
-        if self._is_said(min(places), claim, max(more, LITTLE * claim.stated)):
-            return True
-        lines = self.derivation.statements[min(places) : self.so_far.place + 1]
-        read = {line.line for line in lines}
-        between = (number for number in range(lines[0].line, lines[-1].line) if number not in read)
-        return any(one == more for number in between for one in _whole_in(self.derivation.lines[number - 1][:LONGEST]))
-
-    def _is_said(self, first: int, claim: Claim, least: Fraction) -> bool:
-        """Return whether a line from a statement on has an unread number, of `least` or more."""
-        lines = self.derivation.statements[first : self.so_far.place + 1]
-        read = {number.value for line in lines for side in line.sides for number in numbers_in(side.expression)}
-        return any(
-            least <= number < claim.stated and number not in read
-            for line in self.derivation.lines[lines[0].line - 1 : lines[-1].line - 1]
-            for number in _whole_in(line[:MOST_SAID])
-        )
-
     def rounds_in_units(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total of numbers in a unit, such as millions, is rounded as they are.
 
@@ -165,17 +128,6 @@ class Allowances:
         Example: a column "ratio" with 1.3, 3.6 and, for the total, 2.9.
         """
         return claim.stated < MOST_AVERAGE and claim.stated <= max(self.so_far.at(place).stated for place in places)
-
-    def takes_twice(self, places: Sequence[int], claim: Claim) -> bool:
-        """Return whether a total has one line's number more, and words say so: "131M each"."""
-        sums = self.so_far.sum(places)
-        more = claim.stated - sums.exact
-        spread = (sums.high - sums.low + claim.written.high - claim.written.low) / 2
-        if more <= 0 or spread * PRECISE > claim.stated:
-            return False
-        twice = [place for place in places if abs(self.so_far.at(place).stated - more) <= spread]
-        ends = (self.derivation.statements[place].last for place in twice)
-        return any(_TWICE.search(line) for end in ends for line in self.derivation.lines[end - 1 : end + 1])
 
     def follows_a_total(self, claim: Claim) -> bool:
         """Return whether a total follows another one, or is before a change: "Total before:"."""
@@ -237,8 +189,3 @@ class Allowances:
         """Return whether a number only rounds a total above it: "30M" of 30.02M."""
         totals = (place for place in places if is_total(self.derivation.statements[place]))
         return any(claim.written.low <= self.so_far.at(place).written.exact <= claim.written.high for place in totals)
-
-
-def _whole_in(text: str) -> Iterator[int]:
-    """Yield the whole numbers that a text writes."""
-    return (int(_SEPARATOR.sub("", found[0])) for found in _WHOLE.finditer(text))

@@ -18,6 +18,7 @@ from tallystick.answers.check.earlier.lists import LEAST_TOTAL, NEAR, NEAR_SUM, 
 from tallystick.answers.check.earlier.mistyped_sums import MistypedSums
 from tallystick.answers.check.earlier.model_totals import ModelTotals
 from tallystick.answers.check.earlier.repeated import Repeated
+from tallystick.answers.check.earlier.unread_addends import UnreadAddends
 from tallystick.answers.check.labels import (
     EMBEDDINGS,
     KINDS,
@@ -58,6 +59,7 @@ class Implied:
         self.lists = Lists(derivation, so_far, self.columns, self.allowances)
         self.repeated = Repeated(derivation, so_far, constants)
         self.model = ModelTotals(derivation, so_far, quantities, self.allowances, self.repeated)
+        self.unread = UnreadAddends(derivation, so_far)
         self.mistyped = MistypedSums(derivation, so_far, quantities, self.allowances, self.model)
 
     def sum(self, statement: Statement, claim: Claim, *, judged: bool) -> Sum | None:
@@ -97,14 +99,14 @@ class Implied:
         return (
             allows.passes_over(places)
             or allows.replaces(places, claim)
-            or allows.has_unread(places, claim)
+            or self.unread.explain(places, claim)
             or allows.repeat_a_block(places)
             or allows.adds_last_of_rows(places, claim)
             or allows.adds_rate(places)
             or self.model.is_one_layer(statement, claim)
             or self._adds_embedding(places, statement)
             or allows.follows_a_total(claim)
-            or (bool(addends) and allows.takes_twice(addends, claim))
+            or (bool(addends) and self.unread.takes_twice(addends, claim))
             or (self.model.states(claim) and allows.leaves_out(places, claim))
         )
 
@@ -288,7 +290,8 @@ class Implied:
         if before is None or self.derivation.statements[place].line != statement.line or "|" in statement.plain:
             return None
         same = self.derivation.statements[place].sides[-1].unit in ("", statement.sides[0].unit)
-        less = claim.written.high < before.written.low < NEAR_SUM * claim.written.high
+        spread = before.term.spread if before.term is not None else 0
+        less = claim.written.high < before.written.low - spread and before.written.low < NEAR_SUM * claim.written.high
         return before.stated if same and less and claim.stated >= LEAST_TOTAL else None  # not of "TP=8 + PP=2"
 
     def _has_more(self, places: Sequence[int]) -> bool:

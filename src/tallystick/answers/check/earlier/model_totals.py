@@ -48,9 +48,10 @@ class ModelTotals:
         return self.quantities is not None and (claim.stated == self.quantities.total or self.rounds(claim))
 
     def is_one_layer(self, statement: Statement, claim: Claim) -> bool:
-        """Return whether a number is one layer of the model to the last digit, and no part of it by its label.
+        """Return whether a number is one layer of the model to the last digit.
 
-        Its norms, or another part, may have no line above it.
+        Its norms, or another part, may have no line above it. A label that names a part of a layer
+        counts that.
         """
         if self.quantities is None or claim.is_rounded or not tags_of(statement.label) <= KINDS:
             return False

@@ -55,9 +55,11 @@ class Collected:
         self._add("the model", set(range(len(self.atoms))), ())
 
     def _collect_stack(self, stack: Stack) -> None:
-        """Register what the layers of an encoder or a decoder have, and what is theirs outside of them."""
+        """Register the parts of an encoder or a decoder, in its layers and outside of them."""
         self._stack = stack.name
-        of = {role: {place for place in stack.inside if self.atoms[place].role == role} for role in ("attention", "mlp")}
+        of = {
+            role: {place for place in stack.inside if self.atoms[place].role == role} for role in ("attention", "mlp")
+        }
         norms = {place for place in stack.all if self.atoms[place].role == "norm"}
         self._add("attention", of["attention"], {"attention"})
         self._add("self-attention", of["attention"] - stack.cross, {"attention"})

@@ -7,7 +7,16 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from tallystick.answers.check.labels import KINDS, ONE_NORM, OUTSIDE, PROJECTIONS, SEVERAL, VECTORS, nearest_tags, tags_of
+from tallystick.answers.check.labels import (
+    KINDS,
+    ONE_NORM,
+    OUTSIDE,
+    PROJECTIONS,
+    SEVERAL,
+    VECTORS,
+    nearest_tags,
+    tags_of,
+)
 from tallystick.answers.check.model.atoms import module_of
 
 _MATRICES = PROJECTIONS | {"gate", "up", "down"}
@@ -114,7 +123,9 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
             2 * len(wanted & about) - 2 * len((wanted - about) - {"block", "all"}) - _unasked(about, wanted)
         )
         score -= 4 * weight * ("module" in about and SEVERAL.search(label) is not None)
-        score -= 4 * weight * ("norm" in about and not about.isdisjoint(_VECTORS) and ONE_NORM.search(label) is not None)
+        score -= (
+            4 * weight * ("norm" in about and not about.isdisjoint(_VECTORS) and ONE_NORM.search(label) is not None)
+        )
         score += weight * _LIKE_TENSOR * (_shared(tensor, quantity.names) if (tensor := tensor_in(label)) else 0)
         score += weight * ("module" in about and _letters(module_of(quantity.names[0])) in _letters(label))
         named = bool(wanted - KINDS)
