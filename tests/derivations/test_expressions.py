@@ -24,7 +24,8 @@ def first(text):
         ("4 KV heads * 256", (1024, 5)),
         ("4 KV", (4, 1)),  # the capitals qualify nothing
         ("4 KV * 256", (4, 1)),
-        ("4 kv heads * 256", (4, 1)),  # a word, for all that is known
+        ("4 kv heads * 256", (1024, 5)),
+        ("4 xv heads * 256", (4, 1)),  # a word, for all that is known
         ("12 layers blocks heads tokens experts * 3", (36, 8)),
         ("12 layers blocks heads tokens experts dims * 3", (12, 1)),  # too many words are a sentence
         ("0.6B-Base 152,064 * 1,024", (600_000_000, 1)),  # a name

@@ -109,6 +109,8 @@ class Rows(Values):
         if len(self.statements) != before + 2:
             return
         first, second = self.statements[before:]
+        if first.column:
+            return  # "| Norms | 266,240 | 266,240 |" of two models
         if not first.name and first.sides[-1].expression == second.sides[0].expression:
             self.statements[before:] = [second._replace(sides=(*first.sides[:-1], *second.sides))]
         elif not first.name and first.sides[0].expression == second.sides[-1].expression:

@@ -152,6 +152,27 @@ WRITTEN = {
     "a difference of gigabytes": ("595.15 − 570.76 = {} GB", "24.39", "94.39", 24_390_000_000),
     "bytes of a fraction each": ("one expert = 44,040,192 × 0.5625 = {} MB", "24.77", "94.77", 24_772_608),
     "cut addends": ("All: 1.9 B + 80 M = {}", "2,046,644,800", "2,146,644,800", 1_980_000_000),
+    "i.e.": ("Positions: 1024 × 768, i.e. {}", "786,432", "786,732", 786_432),
+    "that's in parentheses": ("Final norm: 2 × 768 (that's {})", "1,536", "1,546", 1_536),
+    "in French": ("Positions (1 024 × 768, soit {} paramètres)", "786 432", "786 732", 786_432),
+    "in Chinese": ("位置嵌入:1024×768,即{}", "786,432", "786,732", 786_432),
+    "in Japanese": ("位置埋め込みは1,024×768で{}個", "786,432", "786,732", 786_432),
+    "of a sum": ("In total 38.6M + 0.8M + 85.1M is {}.", "124.5M", "134.5M", 124_500_000),
+    "plus": ("38,597,376 plus 786,432 plus 85,054,464 plus 1,536 is {}.", "124,439,808", "124,539,808", 124_439_808),
+    "plus behind a comma": ("12 × 7,087,872 = 85,054,464, plus 39,383,808 of embeddings = {}", "124,438,272", "124,468,272", 124_438_272),
+    "names behind rounded numbers": ("23.8M embeddings + 85.1M encoder + 0.6M pooler = {}", "109.5M", "119.5M", 109_500_000),
+    "an arrow behind a sum": ("39.4M + 85.1M -> {}", "124.5M", "134.5M", 124_500_000),
+    "an arrow behind a product": ("h: 12 x 7.09M -> {}", "85.1M", "95.1M", 85_080_000),
+    "an arrow behind a list": ("q 2048×2048 = 4,194,304; k 2048×256 = 524,288 → {}", "4,718,592", "4,719,592", 4_718_592),
+    "so many of": ("12 blocks of 7.09M = {}", "85.1M", "95.1M", 85_080_000),
+    "per layer times a count": ("218.1M per layer × 32 = {}", "6.98B", "7.98B", 6_979_200_000),
+    "a negative product": ("GQA: 32 * 2 * 4096 * (1024 - 4096) = {}", "-805,306,368", "-805,316,368", -805_306_368),
+    "kv heads": ("KV: 2 × 32 layers × 8 kv heads × 128 = {}", "65,536", "65,636", 65_536),
+    "a unit with letters behind": ("メモリは6.74B × 2バイト = {}です。", "13.5GB", "16.5GB", 13_480_000_000),
+    "mil millones": ("6,74 mil millones × 2 bytes = {} GB", "13,48", "13,78", 13_480_000_000),
+    "milliards": ("6,74 Md × 2 octets = {} Go", "13,48", "13,78", 13_480_000_000),
+    "hundreds of millions": ("合计: 684.6+5.24≈{}亿", "689.8", "682.8", 68_984_000_000),
+    "myriads": ("层: 32 × 2亿237万5168 = {}", "64亿7600万5376", "64亿7700万5376", 6_476_005_376),
 }  # fmt: skip
 
 
@@ -169,6 +190,10 @@ def test_a_line_is_read(name):
     "line",
     [
         "8 blocks of 4 heads: 2.2M each = 17.6M",  # two counts
+        "Conv: 3 × 224 × 224 → 196 tokens",
+        "Attention 4×768×768，MLP 8×768×768，共7,077,888",  # of both
+        "from 12 × 7.09M → 124.4M in all",
+        "d=768で12層、ヘッドは12",
         "- Part A: 1.05M\n- Part B: 2.10M\n\nLayer: 1.05M + 2.10M = 3.15M\nLayers: 48 × 3.15M = 151.31M",  # 3.1523M, by its parts
         "x = 2 * 62  # 16 heads in each",
         "Two tables, each 32000 × 4096 = 262M",

@@ -16,6 +16,7 @@ from tallystick.derivations.expressions.words import JOINS
 
 MOST_TOKENS = 2000  # per side of an equation
 LONGEST_KIND = 3  # letters of what qualifies a unit: KV
+_KINDS = frozenset({"kv", "q"})  # the same in small letters
 _PROJECTIONS = frozenset("QKVO")  # letters that label an addend: "+ O 8192 × 4096"
 _BEGINS = JOINS - {"and", "with", "for", "each", "per"}  # words that begin a clause, and label no addend
 LEAST_COUNTED = 1000  # "2,360,064 /layer" counts; 12 / heads divides
@@ -303,9 +304,9 @@ class _Reader:
         return number is not None and (number.rounded or number.value >= LEAST_COUNTED)
 
     def _is_kind(self) -> bool:
-        """Return whether capitals qualify the unit that follows: "4 KV heads × 256"."""
+        """Return whether letters qualify the unit that follows: "4 KV heads × 256"."""
         kind, *unit = self.pieces[self.position : self.position + 2]
-        return kind.text.isupper() and bool(unit) and is_unit(unit[0])
+        return (kind.text.isupper() or kind.text in _KINDS) and bool(unit) and is_unit(unit[0])
 
     def _skip_count(self) -> bool:
         """Skip another count of a factor if it is there: "64 heads (8 groups) × 128"."""

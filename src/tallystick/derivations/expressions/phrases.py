@@ -101,6 +101,7 @@ def is_sure(pieces: Sequence[Token], start: int, end: int, known: Collection[str
             or _is_label(pieces, place, start)
             or _names(pieces, place, known)
             or _is_each(pieces[start:end], place - start)
+            or _is_multiplied(pieces, place)
         )
         if not (said or _is_adjective(pieces, place) or (long and _counts_factor(pieces, place))):
             return False
@@ -123,6 +124,13 @@ def _is_each(pieces: Sequence[Token], place: int) -> bool:
     unit = per.text == "per" and len(behind) == 1 and _UNIT.fullmatch(behind[0].text) is not None
     counts = unit and is_count(pieces[0].number) and sum(piece.number is not None for piece in pieces) == 2
     return counts and any(piece.text == "*" for piece in pieces[:place])
+
+
+def _is_multiplied(pieces: Sequence[Token], place: int) -> bool:
+    """Return whether a number is of one layer, and their count is behind it: "218M per layer × 32"."""
+    before, per, *behind = pieces[place - 1 : place + 5]
+    unit = per.text == "per" and before.number is not None and len(behind) > 2 and _UNIT.fullmatch(behind[0].text)
+    return bool(unit) and behind[1].text == "*" and is_count(behind[2].number)
 
 
 def is_count(number: Number | None) -> bool:
@@ -196,7 +204,8 @@ def _names(pieces: Sequence[Token], place: int, known: Collection[str]) -> bool:
     while last < len(pieces) and pieces[last].kind == "word":
         last += 1
     words = pieces[first:last]
-    ends = last < len(pieces) and pieces[last].text in "+-"
+    added = first > 1 and pieces[first - 2].text == "+" and (last == len(pieces) or pieces[last].kind == "relation")
+    ends = added or (last < len(pieces) and pieces[last].text in "+-")
     names = all(word.text.lower() not in JOINS and word.text not in known for word in words)
     return (
         ends

@@ -68,6 +68,7 @@ _NO_RELATION = re.compile(r"={3,}|[!<>]=|[=-]+>|<[=-]+|[≠≤≥<>]")
 _COMMENT = re.compile(r"(?:(?<=;)|(?<=;\s)|(?<=;\s\s))//")  # of code
 _RELATION = re.compile(r"[:=]?=|≈|~=?")
 _OPERATOR = re.compile(r"\*\*|//|[-+*/^]")
+_LAST = re.compile(r"\d{1,4}")  # of 2443万9808, which is exact
 _MYRIADS = "万萬만亿億억兆조"  # in ascending order
 _OPERATED = frozenset("*/^+-")
 _OPERATORS = {"**": "^", "//": "/"}
@@ -296,9 +297,15 @@ def _add_number(found: list[Token], number: Token) -> None:
 
 
 def _compound(one: Token, other: Token) -> Token | None:
-    """Join 1億2444万 or 1億 2444만 into one number; return None for any other pair."""
+    """Join 1億2444万, 1億 2444만 or 2443万9808 into one number; return None for any other pair."""
     first, second = (_MYRIADS.find(token.text[-1]) for token in (one, other))
-    if one.number is None or other.number is None or not 0 <= second < first or other.start - one.end > 1:
+    if one.number is None or other.number is None or first < 0 or other.start - one.end > 1:
+        return None
+    if _LAST.fullmatch(other.text) and other.start - one.end <= (one.text[-1] in "만억"):
+        return Token(
+            "number", f"{one.text}{other.text}", one.start, other.end, Number(one.number.value + other.number.value)
+        )
+    if not 0 <= second < first:
         return None
     number = Number(one.number.value + other.number.value, other.number.unit, rounded=True)
     return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
@@ -343,7 +350,10 @@ def _scale_of(suffix: re.Match[str]) -> Fraction:
         return Fraction({**_BYTES, "p": 10**15}[suffix["flops"].lower()])
     if suffix["bytes"]:
         return Fraction(_BYTES[suffix["bytes"].lower().translate(_LATIN)])
-    return Fraction(10 ** SCALES[(suffix["scale"] or suffix["spaced"] or suffix["word"] or suffix["myriad"]).lower()])
+    return Fraction(
+        10
+        ** SCALES[" ".join((suffix["scale"] or suffix["spaced"] or suffix["word"] or suffix["myriad"]).lower().split())]
+    )
 
 
 def times(number: Number, scale: Fraction) -> Number:

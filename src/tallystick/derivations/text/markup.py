@@ -98,10 +98,20 @@ _SQUARED = re.compile(
     re.IGNORECASE,
 )
 _SQUARES = re.compile(r"squared|quad|carr|квадрат|제곱|乗|平方", re.IGNORECASE)
-_PLUS = re.compile(r"(?<=[\d)])\s+plus\s+(?=\d[\d,]*\s*\*)")
+_PLUS = re.compile(r"(?<=[\dKMB)]),?\s+plus\s+(?=\d[\d,]*\s*\*|\d{1,3}(?:,\d{3})+|\d[\d.]*\s?[KMB]\b)")
+# Words that give the result of the only product before them: "1024 × 768, i.e. 786,432"
+_MEANS = re.compile(
+    r"(?P<product>\A[^*=≈]*\d[\d.,]*(?:\s*[*^]\s*\(*\d[\d.,]*\)*(?:\s\d{3})*)+)(?<![,.])"
+    r"(?:\s*(?P<open>\()\s*|\s*[,;\uff0c\u2013\u2014→-]?\s*)"
+    r"(?:i\.e\.|that'?s|that is|that makes|which (?:is|gives|makes)|giving|soit|c'est-à-dire|ce qui (?:fait|donne)|das (?:ergibt|sind|macht|ist)|macht|es decir|o sea|lo que da|ou seja|isto é|cioè|ossia"
+    r"|то есть|это|получаем|即|也就是|共计?|で|となり|즉|이면)\s*[,:]?\s*"
+    r"(?P<value>[≈~]?(?:\d[\d,. ]{3,20}\d|\d[\d.,]*\s?(?:[KMB](?!\w)|Mio|Mrd|млн|[万萬亿億만억])))(?![\d*×/+])",
+    re.IGNORECASE,
+)
 _IS = re.compile(r"(?<=[\d)])\s*(?:等于|等於|得到|得)\s*(?=\d)")
+_SUMMED = re.compile(r"\d[KMB]?\s*\+\s*\d")
 _PRODUCT = re.compile(r"\d\s*[*x×·^²]\s*\(?\d")
-_COMPUTED = re.compile(rf"{_PRODUCT.pattern}[^=≈:;]*$")
+_COMPUTED = re.compile(rf"(?:{_PRODUCT.pattern}|{_SUMMED.pattern})[^=≈:;]*$")
 
 # print(f"{total:,}") before its result in code stands for the variable.
 _PRINTED = re.compile(
@@ -198,6 +208,8 @@ _BORDER = re.compile(r"\s*[│┃]\s*(?=[=≈]\s?[~≈]?\d)")  # of a box: "│ 
 _STRUCK = re.compile(r"~~(?=\S)[^~]{1,120}(?<=\S)~~|<(del|s|strike)>[^<]{1,120}</\1>")
 _FOOTNOTE = re.compile(r"(?<=[=≈] )(\d{1,3}(?:[,.]\d{3})+)[¹²³⁴⁵⁶⁷⁸⁹](?!\w)")
 _REFERENCE = re.compile(r"(?<=\d{3})\[\d{1,2}\](?=\s*(?:$|[,.;)+|]))")
+# "16.5GBです", "16.5GB显存"
+_GLUED = re.compile(r"(?<=\d)(\s?[KMGT]i?B)(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
 _WIDE = re.compile(r"(?<=[\dKMB])\uff08")  # "2,359,296（约 2.36M）" multiplies nothing
 _HALF_OF = re.compile(r"½(?=\s?[(\w])")
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
@@ -236,13 +248,13 @@ def plain(line: str) -> str:
         line = _without_latex(line)
     line = _LABELLED.sub("(", _with_units(_without_emphasis(line)))
     if not line.isascii():
-        line = _BORDER.sub(" ", _TICKED.sub(" ", _WIDE.sub(" (", line)))
+        line = _GLUED.sub(r"\1 ", _BORDER.sub(" ", _TICKED.sub(" ", _WIDE.sub(" (", line))))
         line = _HALF_OF.sub(" 0.5*", _FOOTNOTE.sub(r"\1", line))
         line = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), line)
     line = _with_signs(_ASKED.sub(" ; ", line.translate(_CHARACTERS)))
-    if not _PRODUCT.search(line):
+    if not (_PRODUCT.search(line) or _SUMMED.search(line)):
         return line
-    line = _IS.sub(" = ", line)
+    line = _IS.sub(" = ", _MEANS.sub(_meant, line))
     return _VERB.sub(_related, line) if " " in line else line
 
 
@@ -369,6 +381,11 @@ def _without_latex(line: str) -> str:
     line = re.sub(r"\s*\\(?:left|[bB]igg?l)\s*(?=[(\[])", "", line)  # 12 \left( multiplies 12 by the parentheses
     line = _COMMAND.sub(_meaning, line)
     return re.sub(r"&(?=\s*[=≈])|(?<=[=≈])\s?&|&\s*$|^\s*&", "", line).replace("&", " ")
+
+
+def _meant(words: re.Match[str]) -> str:
+    """Return a product with its result behind a sign instead of words, and a parenthesis there."""
+    return f"{words['product']} = ({words['value']}" if words["open"] else f"{words['product']} = {words['value']}"
 
 
 def _related(verb: re.Match[str]) -> str:

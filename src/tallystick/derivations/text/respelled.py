@@ -73,6 +73,10 @@ _BIASED = re.compile(
     r"(?<![\d.,*+/^-])(?<![*+/^-] )(?P<one>\d[\d,]{0,9})\s*\*\s*(?P<other>\d[\d,]{0,9})\s*\+\s*(?:bias(?:es)?|偏置)(?=\s*=\s*(?P<value>\d[\d,]{3,14})(?![\d.]))"
 )
 
+_COMPUTED = re.compile(
+    r"\A(?P<product>(?![^→>]*\b[Ff]rom\b)[^=≈→>|]*\d[\d.,]*\s?[KMB]?[^=≈→>|\d]*\s[+*x×-]\s[^=≈→>|]*\d[^=≈→>|+*\d]*?)\s*(?:→|[-=]{1,2}>)\s*"
+    r"(?P<value>[≈~]?\s?(?:\d[\d.]*\s?[KMB]|\d{1,3}(?:[,. ]\d{3})+|\d{6,12})(?:\s(?:param\w*|total|in total))?[\s.]*)\Z"
+)
 _SHAPE = r"\[\s?\d{1,7}(?:\s?[,×*]\s?\d{1,7}){0,3}\s?\]"
 
 # What is rewritten: a mark without which no text matches, the pattern, and the new text.
@@ -226,6 +230,32 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
     ),
     # "encoder (6 layers) 18,881,280 + wte (50257 × 768) 38,597,376 + 12层 85,054,464 = …"
     ("+", _QUALIFIED, _without_qualifier),
+    # "39.4M + 85.1M -> 124.5M", "12 × 7.09M → 85.1M"
+    *((arrow, _COMPUTED, r"\g<product> = \g<value>") for arrow in ("→", ">")),
+    # "q 2048 × 2048 = 4,194,304; k 2048 × 256 = 524,288 → 4,718,592"
+    (
+        "→",
+        re.compile(
+            r"\A(?P<list>[^=→|]*\d[^=→|]*=[^=→|]*(?:[;,][^=→|]*\d[^=→|]*=[^=→|]*){1,12})→\s*(?P<value>[≈~]?\s?(?:\d[\d.]*\s?[KMB]|\d{1,3}(?:,\d{3})+))[\s.]*\Z"
+        ),
+        r"\g<list>; total: \g<value>",
+    ),
+    # "12 blocks of 7.09M = 85.1M"
+    (
+        " of ",
+        re.compile(
+            r"(?P<count>(?<![\w.,])\d{1,3}\s(?:[^\W\d_]{1,14}\s)?(?:layers|blocks|experts)) of (?=[≈~]?\d[\d.,]{0,14}(?:(?<=,\d{3})|\s?[KMB])\s?[=≈])"
+        ),
+        r"\g<count> * ",
+    ),
+    # "emb 39.38M | attn 28.35M | mlp 56.67M | total 124.44M"
+    (
+        " | ",
+        re.compile(
+            r"\A[^|]*[^\W\d][^|\d]*[≈~]?\d[\d.,]*\s?[KMB]?\s(?:\| [^|\d]*[^\W\d][^|\d]*[≈~]?\d[\d.,]*\s?[KMB]?\s?){2,12}\Z"
+        ),
+        lambda parts: parts[0].replace(" |", ","),
+    ),
     # "28 x Block:  -> 427,392,000"
     (":", re.compile(r":\s*(?:→|[-─=]>)\s*(?=[≈~]?\s?\d[^→>:=]*$)"), ": "),
 )

@@ -24,7 +24,7 @@ from tallystick.answers.check.chain.forms import (
     without_first,
     without_note,
 )
-from tallystick.answers.check.chain.rounding import LITTLE, SCALED, continues, is_cut
+from tallystick.answers.check.chain.rounding import LITTLE, SCALED, WRITTEN, continues, is_cut
 from tallystick.answers.check.chain.sides import (
     LEAST_REFERENCE,
     PERCENT,
@@ -394,7 +394,7 @@ def _in_units(sides: Sides) -> list[Sides]:
     return [
         [_with(side, scaled(side.expression, scale)) if one else side for side, one in zip(sides, lacking, strict=True)]
         for lacking in ways
-        for scale in SCALED
+        for scale in WRITTEN
     ]
 
 

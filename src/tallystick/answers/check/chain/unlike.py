@@ -48,6 +48,7 @@ _CONVERSIONS = frozenset(scale * width for scale, width in product(_SCALES, _PER
 _MOST_DIGITS = 4  # of a number with its superscript lost, "224" for 2²⁴
 _MOST_EXPONENT = 64
 _MOST_PARTS = 8  # of a side in which one number may have lost its superscript
+_LEAST_NEGATIVE = 100_000
 _LEAST_DIGITS = 2  # of a computed fraction with one digit wrong
 _NEAR_FRACTION = 8  # a result within an eighth of a computed fraction is meant as it
 _ROUND = 2  # digits before the zeros of a round number
@@ -136,6 +137,8 @@ def _small(left: Expression, right: Expression, one: Fraction, other: Fraction) 
     computed = isinstance(left, Operation) and not has_names(left)
     typed = isinstance(right, Number) and is_typed_for(right, one, least=_LEAST_DIGITS)  # "38.6M / 124M = 0.71"
     near = typed or abs(one - other) * _NEAR_FRACTION <= abs(one)
+    if max(one, other) < 0 and computed and is_one_slip(str(-one), str(-other)) and -one >= _LEAST_NEGATIVE:
+        return ""  # "32 × 2 × 4096 × (1024 - 4096) = -805,316,368"
     if min(one, other) <= 0 or (max(one, other) < 1 and not share and not (computed and near)):
         return "relates fractions, or numbers that are not positive, and counts nothing"
     return ""
@@ -267,7 +270,8 @@ def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
     high = max(one.value, other.value)
     rough = right.loose or one.unit < 1 or other.unit < 1
     if rough and high < _LEAST_COMPARED:
-        return "states two sizes"  # "50    ~1.2"
+        share = is_share(other) and one.value < 1 and is_typed_for(other, one.value, least=_LEAST_DIGITS)
+        return "" if share else "states two sizes"  # "50    ~1.2", but "0.3102 = 34.02%"
     ratio = high / min(one.value, other.value)
     if ratio > _FAR and not any(abs(ratio / unit - 1) <= LIKE for unit in (10, 100, 10**3, 10**6, 10**9)):
         return TWO_NUMBERS  # "3k = 8", to be solved for k

@@ -136,7 +136,8 @@ class Allowances:
         if _CHANGED.search(lines[place].label) and any(_CHANGED.search(line.label) for line in lines[:place]):
             return True
         before = self.so_far.claims[place - 1] if place else None
-        if before is None or not is_total(lines[place - 1]):
+        row = lines[place].column > 0 and place > 0 and lines[place - 1].line == lines[place].line
+        if before is None or row or not is_total(lines[place - 1]):
             return False
         return claim.written.exact < OTHER * before.stated < OTHER * OTHER * claim.written.exact
 

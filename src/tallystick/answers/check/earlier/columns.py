@@ -11,6 +11,7 @@ from tallystick.answers.check.claims import Claim, is_total
 from tallystick.answers.check.earlier.addends import MOST_SUMMED, Addends
 from tallystick.answers.check.earlier.multiples import takes_layers
 from tallystick.answers.check.labels import tags_of
+from tallystick.derivations.arithmetic import Number
 from tallystick.derivations.statements import (
     BRANCH,
     DRAWN,
@@ -55,8 +56,8 @@ class Columns:
             self.proven[statement.line] = frozenset(self.derivation.statements[place].line for place in places)
 
     def by_next_column(self, statement: Statement) -> list[int]:
-        """Return the addends of a total by those of a column before it in the same row, or []."""
-        rows = self.proven.get(statement.line)
+        """Return the addends of a total by those of another column in the same row, or []."""
+        rows = self.proven.get(statement.line) or self._rows_ahead(statement)
         if rows is None:
             return []
         lines = self.derivation.statements
@@ -66,6 +67,23 @@ class Columns:
             if lines[place].line in rows and lines[place].column == statement.column and self.so_far.claims[place]
         ]
         return found if len(found) == len(rows) else []
+
+    def _rows_ahead(self, statement: Statement) -> frozenset[int] | None:
+        """Return the rows of a table that add up to the total in a column to the right, or None."""
+        lines, place = self.derivation.statements, self.so_far.place
+        for total in lines[place + 1 : place + 1 + statement.column]:
+            stated = total.sides[0].expression
+            if total.line != statement.line or not isinstance(stated, Number):
+                return None
+            rows: list[int] = []
+            for row in range(place - 1, max(-1, place - 1 - MOST_SUMMED), -1):
+                near = lines[row + 1].line - lines[row].last <= 1
+                if not (near and "|" in lines[row].plain):
+                    break
+                rows += [row] if lines[row].column == total.column and self.so_far.claims[row] else []
+            if len(rows) >= LEAST_ADDENDS and sum(self.so_far.at(row).stated for row in rows) == stated.value:
+                return frozenset(lines[row].line for row in rows)
+        return None
 
     def of(self, statement: Statement, claim: Claim) -> list[int]:
         """Return the addends above a drawn line, or the rows of the statement's table.

@@ -29,7 +29,8 @@ class Links:
 
         A rounded number may round the right result next to a wrong one: "3 × 4096 × 14336 =
         170,160,768 ≈ 0.176B". So may the side behind a wrong sum be the value of the side before
-        it: "12 × 100 + 5 = 1300 + 5 = 1205".
+        it: "12 × 100 + 5 = 1300 + 5 = 1205". A product may go on from what its first factor should
+        be: "2 × 64 × 64 = 8,152 × 8 = 65,536".
         """
         found = [self._pair(left, right, asides) for left, right in pairwise(sides)]
         if not found[1:]:
@@ -37,8 +38,13 @@ class Links:
         found = self._running(found, asides)
         for number, ((left, _, met), (middle, right, agree)) in enumerate(pairwise(found), 1):
             ends = _is_rounded(right) or _adds(middle.expression)
-            if not (met or agree) and ends and self._agree(left, right, asides):
+            if met or agree:
+                continue
+            meant = _goes_on_from(left, middle)
+            if ends and self._agree(left, right, asides):
                 found[number] = left, right, True
+            elif meant is not None and self._agree(meant, right, asides):
+                found[number] = meant, right, True
         return [(self._ended(left, right, asides) if agree else left, right, agree) for left, right, agree in found]
 
     def _running(self, found: list[tuple[Side, Side, bool]], asides: bool) -> list[tuple[Side, Side, bool]]:
@@ -159,6 +165,14 @@ def _factors(product: Expression) -> tuple[Fraction, ...]:
         return ()
     factors = [part.value for part in product.parts if isinstance(part, Number)]
     return tuple(sorted(factors)) if len(factors) == len(product.parts) else ()
+
+
+def _goes_on_from(left: Side, product: Side) -> Side | None:
+    """Return a product with the side before it in place of its first factor, or None."""
+    whole = product.expression
+    if not (isinstance(whole, Operation) and set(whole.symbols) == {"*"} and isinstance(whole.parts[0], Number)):
+        return None
+    return product._replace(expression=whole._replace(parts=(left.expression, *whole.parts[1:])))
 
 
 def _adds(side: Expression) -> bool:
