@@ -32,6 +32,8 @@ READS_WORDS = {
     "answers/check/model/stacks.py",
     "answers/check/earlier/allowances.py",
     "answers/check/earlier/said.py",
+    "answers/check/shares.py",
+    "answers/check/whole/prose.py",
     "answers/check/whole/sections.py",
     "answers/check/whole/total.py",
     "answers/check/chain/unread_terms.py",

@@ -47,6 +47,16 @@ def test_the_shares_of_a_list_are_of_its_total():
     assert wrong(LIST.format("37.7")) == [(1, 37.7, 31.67)]
 
 
+@pytest.mark.parametrize("share", ["(17% of 16 layers)", "（占 16 层的 17%）"])
+def test_a_share_of_a_part_is_not_of_the_total(share):
+    text = (
+        "| Part | Parameters | Share |\n|---|---|---|\n| Words | 262,668,288 | 21.3% |\n| 16 blocks | 973,144,064 | 78.7% |\n"
+        f"| Total | 1,235,812,352 | 100% |\n\n- Attention: 16 × 10,485,760 = 167,772,160 {share}\n"
+    )
+    assert wrong(text) == []
+    assert wrong(text.replace(share, "(17%)")) == [(7, 17, 13.58)]
+
+
 def test_a_share_may_be_of_the_models_total():
     text = "Embeddings: 39.4M (31.7%)\nAttention: 28.3M (22.8%)\nMLP: 56.7M (45.5%)\nNorms: 38,400 (0.3%)\n"
     assert [one.percent for one in tallystick.check(text, against="gpt2").equations].count(True) == 3

@@ -118,6 +118,12 @@ TOTALS = {
     "a number in a sentence": (
         "Embedding: 50257 × 768 ≈ 38.6M\n\nWith the blocks and all else GPT-2 comes to 124.4M.\n", "gpt2", 3, 124_400_000,
     ),
+    "a size that is quoted": (
+        "MLP per block: 4,722,432\n× 12 blocks: 56,669,184\n\n≈ 46% of GPT-2 small's 124M total parameters.\n", "gpt2", None, None,
+    ),
+    "a rounded number that is concluded": (
+        "Embedding: 32000·4096 ≈ 131M\nBlocks: 32 · 124M ≈ 3.97B\n\n→ ≈ 6.7B, as published.\n", "llama-7b", 4, 6_700_000_000,
+    ),
     "a number that is the name of a model": (
         "Embedding: 50257 × 768 ≈ 38.6M\n\nThis holds for GPT-2 124M and any other 124M model.\n", "gpt2", None, None,
     ),

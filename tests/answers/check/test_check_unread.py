@@ -42,6 +42,7 @@ RIGHT = {
     "as another in German": ("- Q: 16.777.216\n- K: 4.194.304\n- V: wie K\n- O: wie Q\n- Summe: 41.943.040", "llama-3-8b"),
     "twice each": ("- q_proj, o_proj: 4096×4096 = 16,777,216 (x2)\n- k_proj, v_proj: 4096×1024 = 4,194,304 (x2)\n- total attention: 41,943,040", "llama-3-8b"),
     "a multiple by name": ("**MLA per layer**: 187,107,328\n**MoE per layer**: 11,320,164,608\n**FFN**: 3 × 7168 × 18432 = 396,361,728\n\n**Sum**\n- 61 × MLA = 11,413,547,008\n- 58 × MoE = 656,569,547,264", None),
+    "so many of": ("Untouched per token: 120 / 128 experts × 48 layers = 5,760 experts", None),
     # marks
     "TeX points": ("$N = 38{.}597{.}376 + 786{.}432 + 85{.}054{.}464 + 1{.}536 = 124{.}439{.}808$", "gpt2"),
     "TeX ties": ("N &= 38~597~376 + 786~432 + 85~054~464 + 1536 = 124~439~808", "gpt2"),

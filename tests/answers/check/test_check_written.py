@@ -172,6 +172,9 @@ WRITTEN = {
     "mil millones": ("6,74 mil millones × 2 bytes = {} GB", "13,48", "13,78", 13_480_000_000),
     "milliards": ("6,74 Md × 2 octets = {} Go", "13,48", "13,78", 13_480_000_000),
     "hundreds of millions": ("合计: 684.6+5.24≈{}亿", "689.8", "682.8", 68_984_000_000),
+    "a unit that is a name above": (
+        "FLOPs = 2 × d_model × d_ff × 3\n      = 2 × 4096 × 14336 × 3\n      ≈ {} FLOPs per token", "352M", "352B", 352_321_536,
+    ),
     "myriads": ("层: 32 × 2亿237万5168 = {}", "64亿7600万5376", "64亿7700万5376", 6_476_005_376),
 }  # fmt: skip
 

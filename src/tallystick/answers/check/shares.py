@@ -31,6 +31,11 @@ _STATED = re.compile(
     rf"\s(?:of|von|de)\s(?:the\s|all\s)?[~≈]?[*`]*(?P<whole>{_NUMBER})(?!\s?[KMGT]?i?B\b)"
 )
 _SHARE = re.compile(r"(?<![\w.,+-])(?P<digits>\d{1,3}(?:[.,]\d{1,3})?)\s?\\?%")
+_OF_PART = re.compile(
+    r"%\s(?:of|von|de|du|des|из)\s(?!(?:the |all |its )?(?:total|whole|all|model|parameters|params|entire)\b)(?:the |a |one |each )?(?:\d{1,3} )?[^\W\d]"
+    r"|占(?!总|全|整|模型|參|参)[^%。,，(（]{1,20}的\s?[~≈约]?\s?\d",
+    re.IGNORECASE,
+)
 
 
 class _Share(NamedTuple):
@@ -39,6 +44,7 @@ class _Share(NamedTuple):
     line: int
     percent: Number
     numbers: tuple[Claim, ...]
+    of_part: bool = False  # "17% of 16 layers", not of the total
 
     def of(self, whole: Claim) -> Value | None:
         """Return the share that the line's only number of a kind is of a total, in percent."""
@@ -95,11 +101,12 @@ def _shares(judge: Judge) -> list[_Share]:
     """Return the lines with one percentage and a number."""
     found = ((line, list(_SHARE.finditer(text))) for line, text in enumerate(judge.derivation.lines, 1) if "%" in text)
     lines = {line: percents[0] for line, percents in found if len(percents) == 1}
+    parts = {line for line in lines if _OF_PART.search(judge.derivation.lines[line - 1])}
     numbers = defaultdict[int, list[Claim]](list)
     for statement, claim in zip(judge.derivation.statements, judge.claims, strict=True) if lines else ():
         if claim is not None and statement.line in lines and not is_share(statement.sides[-1].expression):
             numbers[statement.line].append(claim)
-    return [_Share(line, decimal(lines[line]["digits"]), tuple(claims)) for line, claims in sorted(numbers.items())]
+    return [_Share(line, decimal(lines[line]["digits"]), tuple(claims), line in parts) for line, claims in sorted(numbers.items())]
 
 
 def _lists(shares: Sequence[_Share]) -> Iterator[list[_Share]]:
@@ -135,7 +142,8 @@ def _verdicts(rows: Sequence[_Share], wholes: Sequence[Claim]) -> Iterator[tuple
             off = (exact or len(right) >= LEAST_ROWS) and row.misses(share, LEAST_OFF)
             typed = off and is_typed_for(row.percent, share.exact, least=LEAST_DIGITS)
             carries = row.percent.value in _sums(rows[:place])  # a wrong one
-            if row in right or (typed and not carries and not any(row.meets(row.of(other)) for other in wholes)):
+            typed = typed and not (row.of_part or carries)
+            if row in right or (typed and not any(row.meets(row.of(other)) for other in wholes)):
                 yield row, share.exact, row in right
         return
 

@@ -168,6 +168,7 @@ class _Reader:
         if token.kind == "word":
             behind = self.pieces[self.position + 1 : self.position + 2]
             remark = token.start - before.end >= COLUMN and (not behind or behind[0].kind == "open")
+            remark = remark or (before.number is not None and before.number.rounded and is_unit(token))  # "352B FLOPs"
             return None if remark else "*"  # "C = 384  n_embd (width)" names its size
         if token.kind != "open":
             return None

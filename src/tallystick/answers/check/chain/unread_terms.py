@@ -45,7 +45,7 @@ class UnreadTerms:
         own = alone(left.expression, loose=False) or exactly(self.readings.value(left.expression, asides).exact)
         if (_PER.search(line) and _takes_layers(left.expression, own.exact, stated)) or (
             _BIAS.search(line) and _adds_bias(left.expression, own, stated)
-        ):
+        ) or _takes_some(left.expression, own, stated):
             return True
         others = self._others(line, left, number)
         repeated = "+" not in line and _is_repeated(left.expression, own, others, stated)
@@ -69,6 +69,13 @@ class UnreadTerms:
             elif one is not None:
                 others.append(one)
         return others[:MOST_TERMS]
+
+
+def _takes_some(side: Expression, own: Value, stated: Value) -> bool:
+    """Return whether a slash stands for "of": "120 / 128 experts × 48 layers = 5,760"."""
+    symbols, parts = (side.symbols, side.parts) if isinstance(side, Operation) and "*" in side.symbols else ((), ())
+    by = (part for symbol, part in zip(symbols, parts[1:], strict=False) if symbol == "/")
+    return any(isinstance(part, Number) and own.times(exactly(part.value)).meets(stated) for part in by)
 
 
 def _takes_layers(side: Expression, own: Fraction, stated: Value) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from itertools import combinations
 
 from tallystick.answers.check.claims import lone
 from tallystick.answers.check.equations import Judge
@@ -10,8 +12,18 @@ from tallystick.derivations.arithmetic import Number, alone
 from tallystick.derivations.statements import Statement
 
 LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
+LEAST_PRECISE = 500  # a vaguer one, such as 124M, may be quoted
 MOST_LEFT_OUT = Fraction(1, 1000)  # of a model: norms, biases, a router
+MOST_PARTS = 12  # the largest, of which some are added
+NEARLY = Fraction(1, 20)  # between a rounded total and its parts
 MOST_GIVEN = 2  # numbers in the sentences up to a total that is only given
+
+# "→ ≈ 6.7B", "so we arrive at 3.1B"
+_CONCLUDES = re.compile(
+    r"\A\s*(?:→|[-=]{1,2}>|⇒|[=≈](?!.*%))"
+    r"|\b(?:comes? to|arrives? at|adds? up|sums? (?:up )?to|amounts? to|gives|ergibt|kommt auf|donne|arrive à|приходим к|выходит|получ\w+)\b|得到|得出|加起来",
+    re.IGNORECASE,
+)
 
 
 def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
@@ -34,6 +46,11 @@ def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
         and (value.low <= total <= value.high or (rounded and value.is_exact and _is_nearly(value.exact, total)))
         and (value.high - value.low) * LEAST_SHARE <= total
         and (rounded or value.is_exact)
+        and (
+            (value.high - value.low) * LEAST_PRECISE <= total
+            or _CONCLUDES.search(statement.text)
+            or _is_derived(judge, value.exact)
+        )
     ]
     if not found:
         return None
@@ -41,6 +58,13 @@ def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
     judge.derivation = judge.derivation._replace(statements=(*judge.derivation.statements, best))
     judge.claims.append(lone(_number(best)))
     return len(judge.claims) - 1
+
+
+def _is_derived(judge: Judge, number: Fraction) -> bool:
+    """Return whether some numbers of a text add up to another one, nearly."""
+    parts = sorted({one.stated for one in judge.claims if one and one.adds and one.stated < number}, reverse=True)
+    some = (sum(added) for count in (1, 2, 3) for added in combinations(parts[:MOST_PARTS], count))
+    return any(abs(one - number) <= NEARLY * number for one in some)
 
 
 def _follows(judge: Judge, statement: Statement, total: int) -> bool:

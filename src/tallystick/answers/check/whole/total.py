@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from fractions import Fraction
 from itertools import chain, combinations
@@ -58,6 +59,8 @@ LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
 NEARLY = Fraction(1, 50)  # between a total and its largest parts: "~110M" above "24M" and "85M"
 MOST_PARTS = 12  # the largest, of which some are added to see whether they give a total
 LEAST_PRECISE = 50  # a total by its rounding: 6.71B and 80.5M, and no 7B
+# "46% of GPT-2 small's 124M total parameters"
+_OF_QUOTED = re.compile(r"%\s(?:of|von|de|du|des|из)\s[^%=≈:;+]{0,40}?\d[\d.]*\s?[KMB]\b")
 
 
 class Whole(NamedTuple):
@@ -133,7 +136,7 @@ def _stated_whole(judge: Judge) -> Whole:
         if claim is not None
         and not measures(statement)
         and (statement.column < 2 or is_of_models(judge, place))
-        and (claim.meant >= least or sums_rows(judge, place))
+        and (claim.meant >= least or sums_rows(judge, place) or (is_total(statement) and is_near(judge, claim)))
         and (claim.expression is not None or claim.meant > LEAST_STATED)
         and not (symbolic(claim.side) and judge.variables.origin.keys().isdisjoint(names_in(claim.side)))
         and _may_be(judge, place, claim, collected)
@@ -243,6 +246,8 @@ def _is_item(statement: Statement) -> bool:
 def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -> bool:
     """Return whether a statement may be the total, given its addends and its label."""
     statement = judge.derivation.statements[place]
+    if claim.is_rounded and claim.expression is None and _OF_QUOTED.search(statement.plain):
+        return False
     if _is_model(judge, claim, rounded=True):  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
         return not is_part(judge, claim) or adds(claim) or is_total(statement)
     # The model's total is more than a subtotal, also where the text ends with that.
