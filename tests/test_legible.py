@@ -23,6 +23,7 @@ SOURCES = ROOT / "src" / "tallystick"
 READ = {"models/tokens.py": "¡¬®ÿ", "answers/check/earlier/branches.py": "─━┃┗┣╰"}
 # What reads texts in other languages, and prints none of their words.
 READS_WORDS = {
+    "sources/pooled.py",
     "answers/check/claims.py",
     "answers/check/whole/coverage.py",
     "answers/check/chain/doubts.py",

@@ -233,6 +233,7 @@ def check(
     from tallystick.core.budget import one_source
     from tallystick.derivations.reader import open_text, read_derivation
     from tallystick.derivations.statements import lines_of
+    from tallystick.sources.pooled import with_pooler
     from tallystick.sources.stated import models
 
     if against is None and (overrides or part is not None):
@@ -249,7 +250,7 @@ def check(
             return judge(derivation._replace(lines=lines_of(content)), ledger, keys)
 
     if ledger is not None:
-        return judged(ledger)
+        return judged(with_pooler(ledger, content))
     with one_source():
         stated = models(content)
     return nearest([judged(model) for model in stated]) if stated else judged(None)

@@ -152,6 +152,12 @@ def type_of(name: str) -> str:
     return min(named, key=len, default="")
 
 
+def base_of(family: Architecture) -> str:
+    """Return the name of a family's native class without a head, such as BertModel, or ""."""
+    name = f"{_stem(family)}Model"
+    return name if name in variants_of(family) else ""
+
+
 def _stem(family: Architecture) -> str:
     """Return the common beginning of the names of a family's classes."""
     return next((family.class_name.removesuffix(end) for end in _ENDINGS if family.class_name.endswith(end)), "")
