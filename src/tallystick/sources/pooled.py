@@ -11,7 +11,9 @@ from tallystick.sources.config_ledger import ledger_of_config
 from tallystick.sources.configs.classes import base_of
 
 # "Pooler: 768 × 768 + 768 = 590,592", "池化层(全连接) 590592"
-_COUNTED = re.compile(r"(?<!without )(?<!no )(?:\bpooler\b|池化层|池化層|풀러|プーラー)[^\n]{0,80}?\d{3}", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"(?<!without )(?<!no )(?:\bpooler\b|池化层|池化層|풀러|プーラー)[^\n]{0,80}?\d{3}", re.IGNORECASE
+)
 
 
 def with_pooler(ledger: Ledger, text: str) -> Ledger:

@@ -45,7 +45,9 @@ def test_a_total_in_words(text, model, total):
 
 def test_a_total_between_bars():
     line = "emb 39,383,808 | attn 28,348,416 | mlp 56,669,184 | ln 38,400 | total 125,439,808\n"
-    assert [one.should_be for one in tallystick.check(line, against="gpt2").equations if not one.correct] == [124_439_808]
+    assert [one.should_be for one in tallystick.check(line, against="gpt2").equations if not one.correct] == [
+        124_439_808
+    ]
 
 
 def test_a_share_that_is_not_its_fraction():

@@ -106,7 +106,10 @@ def _shares(judge: Judge) -> list[_Share]:
     for statement, claim in zip(judge.derivation.statements, judge.claims, strict=True) if lines else ():
         if claim is not None and statement.line in lines and not is_share(statement.sides[-1].expression):
             numbers[statement.line].append(claim)
-    return [_Share(line, decimal(lines[line]["digits"]), tuple(claims), line in parts) for line, claims in sorted(numbers.items())]
+    return [
+        _Share(line, decimal(lines[line]["digits"]), tuple(claims), line in parts)
+        for line, claims in sorted(numbers.items())
+    ]
 
 
 def _lists(shares: Sequence[_Share]) -> Iterator[list[_Share]]:

@@ -43,9 +43,11 @@ class UnreadTerms:
         if number is None or stated.exact < LEAST_REFERENCE or len(line) > LONGEST:
             return False
         own = alone(left.expression, loose=False) or exactly(self.readings.value(left.expression, asides).exact)
-        if (_PER.search(line) and _takes_layers(left.expression, own.exact, stated)) or (
-            _BIAS.search(line) and _adds_bias(left.expression, own, stated)
-        ) or _takes_some(left.expression, own, stated):
+        if (
+            (_PER.search(line) and _takes_layers(left.expression, own.exact, stated))
+            or (_BIAS.search(line) and _adds_bias(left.expression, own, stated))
+            or _takes_some(left.expression, own, stated)
+        ):
             return True
         others = self._others(line, left, number)
         repeated = "+" not in line and _is_repeated(left.expression, own, others, stated)
