@@ -29,7 +29,7 @@ _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,.]*[KMB]?(?:\^\d)?)+)(?:,\s[^()\d]*)?\)\s*$")
 _RANGE = re.compile(r"\d\s?[KMBT]?-\d")  # "| 7-8B | 1 | 1 × 24 GB |"
 _COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
-_INNER = re.compile(r"[A-Za-z]\w*_\w+|W[A-Z]")  # "| Attention | W_Q | (4096, 4096) | 16.8M |"
+_INNER = re.compile(r"[A-Za-z]\w*_\w+(?:\.\w+)*|W[A-Z]")  # "| Attention | W_Q | (4096, 4096) | 16.8M |"
 # The size of a model in a table's first column: "d_inner (expanded)", "num_layers"
 _SIZE = re.compile(
     r"(?P<name>[dn](?:um)?(?:_\w+|[A-Z]\w*)|[a-z_]+(?:_(?:dim|size|len|length|heads|layers|experts|rank)|(?:Dim|Size|Length|Heads|Layers))"

@@ -389,3 +389,42 @@ def test_an_addend_with_its_result_has_its_own_words():
     assert named[589_824] == "attention output projection of one layer, without its bias"
     assert named[2_359_296] == "up projection of the MLP of one layer, without its bias"
     assert all(one.left == one.right for one in tallystick.check(text, against="gpt2").equations)
+
+
+ATTENTION = "model.layers.*.self_attn.{}_proj.weight"
+MLP = "model.layers.*.mlp.{}_proj.weight"
+
+
+@pytest.mark.parametrize(
+    ("line", "model", "what", "names"),
+    [
+        ("| q_proj, o_proj | 4096 × 4096 | 16,777,216 |", "llama-3-8b",
+         "each of the query and attention output projections of one layer", [ATTENTION.format(one) for one in "qo"]),
+        ("W_K and W_V are each 4096 × 1024 = 4,194,304", "llama-3-8b",
+         "each of the key and value projections of one layer", [ATTENTION.format(one) for one in "kv"]),
+        ("Query and output each have 4096 × 4096 = 16,777,216", "llama-3-8b",
+         "each of the query and attention output projections of one layer", [ATTENTION.format(one) for one in "qo"]),
+        ("gate=up=down: 4096 × 14336 = 58,720,256 each", "llama-3-8b",
+         "each of the gate, up and down projections of the MLP of one layer", [MLP.format(one) for one in ("gate", "up", "down")]),
+        ("attn c_proj: 768 × 768 = 589,824", "gpt2",
+         "attention output projection of one layer, without its bias", ["transformer.h.*.attn.c_proj.weight"]),
+        ("| `fc3` | `down_proj.weight` | [4096, 14336] | 58,720,256 |", "llama-3-8b",
+         "down projection of the MLP of one layer", [MLP.format("down")]),
+    ],
+)  # fmt: skip
+def test_a_number_that_several_matrices_have_each(line, model, what, names):
+    equation = tallystick.check(f"{line}\nSizes: 2 × 3 = 6\n", against=model).equations[0]
+    assert (equation.matches, sorted(equation.names)) == (what, sorted(names))
+
+
+@pytest.mark.parametrize("heading", ["Formula (without embedding + LN)", "2.2.2 The output layer"])
+def test_a_product_that_only_one_quantity_has_is_named_under_any_heading(heading):
+    text = f"## {heading}\n\nParameters: 3072 × 768 + 768 = 2,360,064\n"
+    (equation,) = tallystick.check(text, against="gpt2").equations
+    assert equation.matches == "down projection of the MLP of one layer"
+
+
+def test_under_parameters_and_flops_a_line_says_which():
+    text = "## Parameters and FLOPs\n\nMLP per layer: 2 × 768 × 3072 = 4,718,592\nFLOPs of the MLP: 2 × 2,359,296 = 4,718,592\n"
+    answer = tallystick.check(text, against="gpt2")
+    assert [one.matches for one in answer.equations] == ["MLP of one layer, without biases", None]

@@ -186,8 +186,13 @@ def is_in_bytes(statement: Statement) -> bool:
 
 
 def counts_operations(statement: Statement) -> bool:
-    """Return whether a section is about operations: all that is counted there."""
-    return _OPERATIONS.search(statement.section) is not None
+    """Return whether a section is about operations: all that is counted there.
+
+    Under "Parameters and FLOPs" a line says which.
+    """
+    if not _OPERATIONS.search(statement.section):
+        return False
+    return not PARAMETERS.search(statement.section) or _OPERATIONS.search(statement.plain) is not None
 
 
 @lru_cache(MOST_KEPT)

@@ -36,7 +36,7 @@ _WORDS = tuple(
         ("shared", r"\bshared\b"),
         ("router", r"\b(router|routing|gating)\b"),
         ("norm", r"(norm|\bln(_?\w)?\b|\bln_|\bln[12f][wb]\b)"),
-        ("final", r"\b(final|last|ln_f|top)\b"),
+        ("final", r"\b(final|last|ln_f|top)\b|^\W*output (?:\w+ ?)?norm"),
         ("bias", r"\b(bias\w*|(?:qkv|fc|attproj|fcproj)b|b_?[qkvo12])\b"),
         ("scale", r"\b(scales?|gains?|gamma|γ|ln[12f]w)\b"),
         ("shift", r"\b(shifts?|beta|β|ln[12f]b)\b"),
@@ -101,6 +101,8 @@ _OF_LAYERS = re.compile(
 )
 # Tags for one matrix of attention.
 PROJECTIONS = frozenset({"q", "k", "v", "o"})
+# The same of any module, in the order in which people name them.
+MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
 # Tags for the parts of a layer's modules: a sum of these alone counts the module.
 OF_ATTENTION = PROJECTIONS | {"qkv", "attention"}
 OF_MLP = frozenset({"mlp", "gate", "up", "down"})
@@ -156,6 +158,10 @@ _VALUE = re.compile(
 _VOCABULARY = re.compile(r"\b(?:tok|vocab|wte|word|emb)|词|詞|単語|토큰", re.IGNORECASE)
 
 
+_OUTPUT = re.compile(r"\boutput\b", re.IGNORECASE)
+_PROJECTION = re.compile(r"(?<![^\W_])(gate|up|down)_proj")
+
+
 @lru_cache(maxsize=4096)
 def tags_of(label: str) -> frozenset[str]:
     """Return what a label is about, as tags of `quantities`.
@@ -168,6 +174,8 @@ def tags_of(label: str) -> frozenset[str]:
     label = _TIED.sub(" ", _WITH.sub(" ", _VECTORS.sub(" ", _WITHOUT.sub(" ", label.replace("^", "_")))))  # W^O is W_O
     label = f"{label} {_SEAM.sub(' ', label.replace('_', ' '))}"
     found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if pattern.search(label)} | one
+    if "_proj" in label and (projection := _PROJECTION.findall(label)):
+        found = found - {"gate", "up", "down"} | {*projection}  # "fc3 (down_proj)"
     if {"q", "k", "v"} <= found or "qkv" in found:
         found = found - {"q", "k", "v"} | {"qkv"}
     if ("qkv" in found or _VALUE.search(label)) and not _VOCABULARY.search(label):
@@ -183,6 +191,19 @@ def tags_of(label: str) -> frozenset[str]:
     if found & {"position", "segment", "pooler"} and not _TOKENS.search(label):
         found.discard("token")
     return frozenset(found)
+
+
+def matrices_in(label: str) -> frozenset[str]:
+    """Return each matrix that a label names: {"q", "k"} of "Q and K are each", three of "QKV"."""
+    label = label.replace("^", "_")
+    label = f"{label} {_SEAM.sub(' ', label.replace('_', ' '))}"
+    named = (*MATRICES, "qkv")
+    found = {tag for tag, pattern in (*_WORDS, *_ABROAD) if tag in named and pattern.search(label)}
+    if "down" in tags_of(label):
+        found.discard("o")  # c_proj of an MLP
+    if found & {"q", "k", "v"} and _OUTPUT.search(label):
+        found.add("o")  # "query and output each have"
+    return frozenset(found | {"q", "k", "v"} if "qkv" in found else found) - {"qkv"}
 
 
 def nearest_tags(labels: Iterable[str]) -> frozenset[str]:

@@ -127,7 +127,7 @@ def _is_each(pieces: Sequence[Token], place: int) -> bool:
 
 
 def _is_multiplied(pieces: Sequence[Token], place: int) -> bool:
-    """Return whether a number is of one layer, and their count is behind it: "218M per layer × 32"."""
+    """Return whether a number is of one layer, before their count: "218M per layer × 32"."""
     before, per, *behind = pieces[place - 1 : place + 5]
     unit = per.text == "per" and before.number is not None and len(behind) > 2 and _UNIT.fullmatch(behind[0].text)
     return bool(unit) and behind[1].text == "*" and is_count(behind[2].number)

@@ -28,6 +28,7 @@ from tallystick.derivations.slips import is_one_slip
 
 LEAST_NORM = 3  # the same of a norm, which few small numbers are
 LEAST_NAMED = 5  # the same of one whose label names nothing else
+LEAST_UNIQUE = 1_000_000  # of the only quantity with its number, whatever the heading says
 LEAST_EXACT = 7  # digits of a lone number that is the model's but for one
 LEAST_CERTAIN = 8  # the same whatever its words
 VAGUE = Fraction(1, 20)  # relative rounding above which a number, such as 7B, is too vague to match
@@ -96,6 +97,8 @@ class Quantities:
             found = in_stack(found, labels)
         if not found and "block" in nearest_tags(labels):
             found = [quantity for quantity in alike if quantity.is_layers]
+        if not found and factors and len(alike) == 1 and number >= LEAST_UNIQUE and not tags_of(labels[0]):
+            found = alike  # "Parameters: 768 × 3072 + 768 = 2,360,064" under a heading of other words
         own = {quantity.tags for quantity in found if quantity not in matched}
         same = (quantity for quantity in self.tied if quantity.parameters == number)
         again = (quantity for quantity in same if quantity.tags <= about and quantity.tags not in own)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tallystick.answers.check.labels import (
     KINDS,
+    MATRICES,
     ONE_NORM,
     OUTSIDE,
     PROJECTIONS,
@@ -19,7 +20,7 @@ from tallystick.answers.check.labels import (
 )
 from tallystick.answers.check.model.atoms import module_of
 
-_MATRICES = PROJECTIONS | {"gate", "up", "down"}
+_MATRICES = frozenset(MATRICES)
 OF_EMBEDDINGS = frozenset({"norm", "token"})
 _VECTORS = frozenset({"scale", "shift"})
 _LIKE_TENSOR = 8  # a part of a tensor's name counts as much as four tags

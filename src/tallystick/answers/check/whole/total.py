@@ -246,13 +246,12 @@ def _is_item(statement: Statement) -> bool:
 def _may_be(judge: Judge, place: int, claim: Claim, collected: frozenset[int]) -> bool:
     """Return whether a statement may be the total, given its addends and its label."""
     statement = judge.derivation.statements[place]
-    if claim.is_rounded and claim.expression is None and _OF_QUOTED.search(statement.plain):
-        return False
+    quoted = claim.is_rounded and claim.expression is None and _OF_QUOTED.search(statement.plain)
     if _is_model(judge, claim, rounded=True):  # "124,439,808 tied; untied: 124,439,808 + 38,597,376"
-        return not is_part(judge, claim) or adds(claim) or is_total(statement)
+        return not quoted and (not is_part(judge, claim) or adds(claim) or is_total(statement))
     # The model's total is more than a subtotal, also where the text ends with that.
     subtotal = judge.quantities is not None and SUBTOTAL.search(statement.label)
-    if is_part(judge, claim) or _is_share(claim) or SO_FAR.search(statement.label) or subtotal:
+    if quoted or is_part(judge, claim) or _is_share(claim) or SO_FAR.search(statement.label) or subtotal:
         return False
     about = about_of(statement)
     if is_total(statement):
