@@ -169,7 +169,7 @@ class _Reader(Rows, Totals):
         grid = self.table and line.plain.startswith("+-") and _RULE.fullmatch(line.plain)  # "+-----+-----+"
         self.table = self.table + 1 if grid or "|" in line.plain else 0
         if not self.table:
-            self.how, self.head = None, ()
+            self.how, self.head, self.columns = None, (), 0
         elif self.table == HEAD and _RULE.fullmatch(line.plain):
             self._drop_head(line)
         before = len(self.statements)

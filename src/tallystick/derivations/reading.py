@@ -55,6 +55,7 @@ class Reading:
         self.outer: list[Below] = []  # where the lines below each heading end
         self.how: int | None = None  # index of the current table's column of products
         self.head: tuple[str, ...] = ()  # words above the columns of the current table
+        self.columns = 0  # numbers of a row of the current table that has several
         self.table = 0  # lines of the current table so far
         self.statements: list[Statement] = []
         self.unread: list[Unread] = []

@@ -78,7 +78,7 @@ def _without_arrows(pieces: Sequence[Token]) -> Sequence[Token]:
     since = max((place for place in range(arrow) if found[place].kind == "relation"), default=0)
     about = [piece.text for piece in found[arrow + 1 : arrow + 2]] in (["~"], ["≈"])
     kinds = [piece.kind for piece in found[arrow + 1 + about :]]
-    adds = any(piece.text == "+" for piece in found[since:arrow])
+    adds = any(piece.text == "+" for piece in found[since + 2 : arrow])  # no sign: "= +786,432 → 125,226,240"
     if since and adds and kinds[:1] == ["number"] and set(kinds[1:]) <= {"word"}:
         sign = found[arrow]._replace(kind="relation", text="≈" if about else "=")
         found[arrow : arrow + 1 + about] = [sign]
@@ -133,6 +133,7 @@ def _with_results(pieces: Sequence[Token]) -> list[Token]:
             piece.number is not None
             and place
             and (pieces[place - 1].kind == "relation" or pieces[place - 1].text in ":\uff1a")
+            and [one.text for one in pieces[place + 1 : place + 2]] != ["*"]  # "q: 8 × 8192 = 65,536"
         ):
             ended = True
             results = [*results[1 - MOST_RESULTS :], piece]
@@ -143,7 +144,7 @@ def _with_results(pieces: Sequence[Token]) -> list[Token]:
 
 
 def _multiplied(results: Sequence[Token], first: Token | None, behind: Sequence[Token]) -> list[Token]:
-    """Return what a product goes on from: the last result, the sum of all, or the first number.
+    """Return what a product goes on from: the last result, the sum of some, or the first number.
 
     Args:
         results: of the chains before it.
@@ -157,12 +158,14 @@ def _multiplied(results: Sequence[Token], first: Token | None, behind: Sequence[
     sign = behind[0]
     if not stated:
         return [results[-1]]
-    last, all_ = (abs(count * one - stated[0]) for one in (numbers[-1], sum(numbers)))
-    if first is not None and first.number is not None and abs(count * first.number.value - stated[0]) < min(last, all_):
+    # The last results: one of them, two and so on; the first of a line may be a setting
+    away = [abs(count * sum(numbers[-several:]) - stated[0]) for several in range(1, len(numbers) + 1)]
+    several = 1 + away.index(min(away))
+    if first is not None and first.number is not None and abs(count * first.number.value - stated[0]) < min(away):
         return [first]
-    if last <= all_:
+    if several == 1:
         return [results[-1]]
-    added = [one for result in results for one in (result, sign._replace(text="+"))][:-1]
+    added = [one for result in results[-several:] for one in (result, sign._replace(text="+"))][:-1]
     return [sign._replace(kind="open", text="("), *added, sign._replace(kind="close", text=")")]
 
 

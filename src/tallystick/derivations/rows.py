@@ -28,6 +28,7 @@ _WORDED = re.compile(r"\((\d[^()]{0,200}[*×]\s?\d[^()]{0,80})\)\s*$")
 _REMARK = re.compile(r"\s*\([^()\d]*\)\s*$")
 _IN_LABEL = re.compile(r"\((\d[\d,]*(?:\s*[*x×]\s*\d[\d,.]*[KMB]?(?:\^\d)?)+)(?:,\s[^()\d]*)?\)\s*$")
 _RANGE = re.compile(r"\d\s?[KMBT]?-\d")  # "| 7-8B | 1 | 1 × 24 GB |"
+_BLANK = re.compile(r"[-\u2013\u2014]|n/?a|none|", re.IGNORECASE)
 _COUNT = re.compile(r"[*x]\s?(\d{1,4})")  # a cell "×126"
 _INNER = re.compile(r"[A-Za-z]\w*_\w+(?:\.\w+)*|W[A-Z]")  # "| Attention | W_Q | (4096, 4096) | 16.8M |"
 # The size of a model in a table's first column: "d_inner (expanded)", "num_layers"
@@ -216,9 +217,13 @@ class Rows(Values):
             self._add(line, label, [several, sides[value]])
             return
         if len(numbers) > 1 and not products:
+            self.columns = len(numbers)
             for before, place in enumerate(numbers):
                 clause = self._headed(cells, place)
                 self._add(line, label, [sides[place]], clause=clause, column=len(numbers) - before)
+            return
+        if not products and (column := self._column_of(cells, numbers[0])):
+            self._add(line, label, [sides[numbers[0]]], clause=self._headed(cells, numbers[0]), column=column)
             return
         related = not products and any(map(RELATION.search, cells))  # the number next to its bytes
         said = [cell for cell in cells if not _is_prose(cell)]
@@ -231,6 +236,14 @@ class Rows(Values):
             # "| W_q | 768 × 768 | 589,824 | 7,077,888 |": one layer, then all layers
             clause = self._headed(cells, numbers[-1])
             self._add(line, label, [*([several] if several else ()), sides[numbers[-1]]], clause=clause)
+
+    def _column_of(self, cells: Sequence[str], number: int) -> int:
+        """Return the column of the only number of a row whose other cells are blank, or 0.
+
+        Example: "| cross-attention | - | 6,291,456 |" below a row with two numbers.
+        """
+        slots = [place for place, cell in enumerate(cells) if place and (place == number or _BLANK.fullmatch(cell))]
+        return len(slots) - slots.index(number) if 1 < len(slots) == self.columns and number else 0
 
     def _headed(self, cells: Sequence[str], place: int) -> str:
         """Return a cell behind the words above its column."""

@@ -99,7 +99,12 @@ _BY_COMMAS = re.compile(
     rf"(?<![\d,.])[1-9]\d{{0,2}}(?:,\d{{3}})+(?![\d,])(?<!(?<!,\d\d\d),\d\d\d(?=\s?(?:[KMBG](?!\w)|(?i:{WORDS})|Bit)))"
 )
 _BELOW_ONE = re.compile(rf"(?<![\w.,])0,\d{{3}}(?=\s?(?:[KMBG%](?!\w)|(?i:{WORDS})))")  # "0,786 Mio."
-_GERMAN = re.compile(r"\d\s?(?:Mio|Mrd)\b")  # units of texts with commas before decimals
+# Units of texts with commas before decimals, and a point that groups thousands
+_GERMAN = re.compile(
+    r"\d\s?(?:Mi[ol]|Mrd|Millionen|Milliarden|(?:mil )?mill?(?:ones|ón)|milh(?:ões|ão)|milion[ei]|miliard[ei])\b",
+    re.IGNORECASE,
+)
+_GROUPS_BY_POINT = re.compile(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![\d.,])")
 _IN_COMMAS = re.compile(r"\d,\d{3},\d")
 _LEAST_COMMAS = 2  # decimals behind commas that settle how a text writes them
 # A text with 9 437 184 and 0,7M, and without 0.7 or 9,437,184, has commas before its decimals.
@@ -131,7 +136,8 @@ def writes_dots(text: str) -> bool:
     named = all(point["name"] for point in _BEHIND_POINT.finditer(text))
     if named and _GERMAN.search(text) and not _IN_COMMAS.search(text):
         return True
-    decimals = len(commas) == _LEAST_COMMAS or _BELOW_ONE.search(text) is not None
+    least = 1 if _GROUPS_BY_POINT.search(text) and not _BEHIND_POINT.search(text) else _LEAST_COMMAS
+    decimals = len(commas) >= least or _BELOW_ONE.search(text) is not None
     return decimals and named and not _BY_COMMAS.search(text)
 
 

@@ -47,7 +47,7 @@ _QUOTED = re.compile(r"""\{\s*(["'])([^"'{}]{0,80})\1\s*\}""")  # JSX: {" "}
 LEAST_TABBED = 3  # cells; two may be a number and a comment
 _SPACES = re.compile(r"\s{3,}")  # two blanks still separate columns
 _LIST = re.compile(
-    r"^[\s>]*(?:[-*•‣◦–]\s+|(?:--|;+)\s+|\d{1,3}[.)]\s+(?=\*\*[^\W\d]|[^-+*/×=^≈])|#{1,6}\s+|/{2,3}!?\s+|/\*+\s+|\\item\b)*"
+    r"^[\s>]*(?:[-*•‣◦–]\s+|(?:--|;+)\s+|\d{1,3}[.)]\s+(?=\*\*[^\W\d]|[^-+*/×=^≈]|\+\s\d)|#{1,6}\s+|/{2,3}!?\s+|/\*+\s+|\\item\b)*"
 )
 _BOLD = re.compile(r"(?<![\w)\]*])(\*\*\*|\*\*)(?=[^\s*])(.{1,300}?)(?<=[^\s*])\1(?![\w(*])")
 _BOTH = re.compile(r"(?<!\w)_\*\*(?=[^\s*])([^*]{1,300})\*\*_(?!\w)")  # _**262,144,000**_
@@ -105,10 +105,11 @@ _MEANS = re.compile(
     r"(?:\s*(?P<open>\()\s*|\s*[,;\uff0c\u2013\u2014→-]?\s*)"
     r"(?:i\.e\.|that'?s|that is|that makes|which (?:is|gives|makes)|giving|soit|c'est-à-dire|ce qui (?:fait|donne)|das (?:ergibt|sind|macht|ist)|macht|es decir|o sea|lo que da|ou seja|isto é|cioè|ossia"
     r"|то есть|это|получаем|即|也就是|共计?|で|となり|즉|이면)\s*[,:]?\s*"
-    r"(?P<value>[≈~]?(?:\d[\d,. ]{3,20}\d|\d[\d.,]*\s?(?:[KMB](?!\w)|Mio|Mrd|млн|[万萬亿億만억])))(?![\d*×/+])",
+    r"(?P<value>[≈~]?(?:\d[\d,. ]{3,20}\d|\d[\d.,]*\s?(?:[KMB](?!\w)|Mio|Mrd|млн|[万萬亿億만억])))(?![\d*×/+]|\s*(?:param\w*\s)?(?:in total|altogether|insgesamt|en total|au total))",
     re.IGNORECASE,
 )
 _IS = re.compile(r"(?<=[\d)])\s*(?:等于|等於|得到|得)\s*(?=\d)")
+_DENIED = re.compile(r"[^;:=]{0,40}?\b(?:not|never|nicht|pas|nunca)\b", re.IGNORECASE)
 _SUMMED = re.compile(r"\d[KMB]?\s*\+\s*\d")
 _PRODUCT = re.compile(r"\d\s*[*x×·^²]\s*\(?\d")
 _COMPUTED = re.compile(rf"(?:{_PRODUCT.pattern}|{_SUMMED.pattern})[^=≈:;]*$")
@@ -135,7 +136,7 @@ _COUNTED = re.compile(r"\|(\\[a-z]+\{[^{}|]{1,40}\}|[A-Za-z](?:_\w)?)\|")  # "|\
 _SUM = re.compile(r"\\sum\s*_\s*\{\s*\w\s*=\s*([01])\s*\}\s*\^\s*\{?\s*(\d{1,3})\s*\}?(?:\\limits)?\s*(?=[\d(])")
 _ANNOTATION = re.compile(r"\\(?:begin|end|label|tag|ref|eqref|cite)\*?\s*\{[^{}]*\}(?:\{[^{}]*\})?")
 _AFTER_COMMA = re.compile(r"(?<=[-+*/] )(\d{1,3}), (?=\d{3}\s*[-+*=])")  # "+ 5, 120 + 163,840,000"
-_STOP = re.compile(r"(?<=\d)\.(?=\s+\+\s+\d)")  # "= 1 966 233 600.    + 998 400"
+_STOP = re.compile(r"(?<=\d)(?<!^\d)(?<!^\d\d)\.(?=\s+\+\s+\d)")  # "= 1 966 233 600.    + 998 400"
 _POINT = re.compile(r"(?<=\d)\{\.\}(?=\d)")  # 36{.}864
 # Groups of thousands: "38{.}597{.}376", "38~597~376"
 _GROUPS = re.compile(r"(?<![\d.,}~])\d{1,3}(?:\{\.\}\d{3}){2,}(?!\d)|(?<![\d.,}~])\d{1,3}(?:~\d{3}){2,}(?!\d)")
@@ -390,6 +391,8 @@ def _meant(words: re.Match[str]) -> str:
 
 def _related(verb: re.Match[str]) -> str:
     """Return the sign for a verb, if a product precedes it in its clause, else the verb."""
+    if _DENIED.match(verb.string, verb.end()):
+        return verb[0]  # "8 × 7B is 46.7B and not 56B"
     if not _COMPUTED.search(verb.string, max(0, verb.start() - MOST_CLAUSE), verb.start()):
         return verb[0]
     return " ≈ " if verb[1] else " = "

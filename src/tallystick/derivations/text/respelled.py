@@ -240,6 +240,14 @@ _REWRITES: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         ),
         r"\g<list>; total: \g<value>",
     ),
+    # "emb = 39.4M / attn = 28.3M / total = 67.7M"
+    (
+        " / ",
+        re.compile(
+            r"\A[^=/]{0,40}=\s?[≈~]?\d[\d.,]*\s?[KMB]?(?:\s/\s[^\W\d]\w*\s?=\s?[≈~]?\d[\d.,]*\s?[KMB]?){2,9}\s*\Z"
+        ),
+        lambda parts: parts[0].replace(" / ", ", "),
+    ),
     # "12 blocks of 7.09M = 85.1M"
     (
         " of ",

@@ -91,7 +91,8 @@ class Doubts:
         if self._adds_each(statement, left, right, asides) or self._is_counted(statement, left, right, asides):
             return MULTIPLE
         if why := self.cells.why(statement, left, right, asides):
-            return "" if why == MULTIPLE and _is_outside(statement) else why
+            outside = why == MULTIPLE and _is_outside(statement)
+            return "" if outside and not self.unread.explain(statement, left, right, asides=asides) else why
         if self._rounds_model(left, right, asides) or self.unread.explain(statement, left, right, asides=asides):
             return OTHERWISE
         each = _ENDS_IN_EACH.search(statement.label) is not None

@@ -325,15 +325,16 @@ class Readings:
         first, second = values
         last = alone(ends, loose=loose) or self.value(ends, asides)
         start = alone(begins, loose=loose) or self.value(begins, asides)
-        if first.meets(start) or (begins is not right and last.meets(start)):
-            return True
+        rest = without_first(left)
+        behind = last if rest is None else self.value(rest, asides, loose=loose)
+        if first.meets(start) or (begins is not right and (last.meets(start) or behind.meets(start))):
+            return True  # "2 × 3 + 3 = 9 + 3 × 4 + 4 = 16 + …" adds the next product and its bias
         if isinstance(first_addend(left), Number) and last.meets(second):
             return True  # but "2.36M (768 × 3072 + 3072 × 768)" is their sum
         added = last_addend(right)
         if isinstance(added, Number) and added is not right and first.meets(alone(added, loose=loose) or second):
             return True  # "fc1 … + fc2 → 1024 × 256 + 256 = 263,168 + 262,400"
-        rest = without_first(left)  # "a × b = c + d + e = f" with f = d + e
-        return rest is not None and self.value(rest, asides, loose=loose).meets(second)
+        return rest is not None and behind.meets(second)  # "a × b = c + d + e = f" with f = d + e
 
     def _agree_by_parts(self, one: Side, other: Side, asides: bool) -> bool:
         """Return whether two sums or products have equal parts, perhaps cut: 768 × 256 = 196K."""

@@ -60,12 +60,10 @@ class Columns:
         rows = self.proven.get(statement.line) or self._rows_ahead(statement)
         if rows is None:
             return []
-        lines = self.derivation.statements
-        found = [
-            place
-            for place in range(max(0, self.so_far.place - MOST_SUMMED), self.so_far.place)
-            if lines[place].line in rows and lines[place].column == statement.column and self.so_far.claims[place]
-        ]
+        lines, table = self.derivation.statements, self._table()
+        if any(lines[place].line not in rows or not lines[place].column for place in table):
+            return []  # a row has a number in one of the columns only
+        found = [place for place in table if lines[place].column == statement.column and self.so_far.claims[place]]
         return found if len(found) == len(rows) else []
 
     def _rows_ahead(self, statement: Statement) -> frozenset[int] | None:
@@ -75,15 +73,22 @@ class Columns:
             stated = total.sides[0].expression
             if total.line != statement.line or not isinstance(stated, Number):
                 return None
-            rows: list[int] = []
-            for row in range(place - 1, max(-1, place - 1 - MOST_SUMMED), -1):
-                near = lines[row + 1].line - lines[row].last <= 1
-                if not (near and "|" in lines[row].plain):
-                    break
-                rows += [row] if lines[row].column == total.column and self.so_far.claims[row] else []
+            rows = [row for row in self._table() if lines[row].column == total.column and self.so_far.claims[row]]
             if len(rows) >= LEAST_ADDENDS and sum(self.so_far.at(row).stated for row in rows) == stated.value:
                 return frozenset(lines[row].line for row in rows)
         return None
+
+    def _table(self) -> list[int]:
+        """Return the statements of the table above the current one, but those of its own row."""
+        lines, place = self.derivation.statements, self.so_far.place
+        above = lines[place].line
+        found = list[int]()
+        for row in range(place - 1, max(-1, place - 1 - MOST_SUMMED), -1):
+            if above - lines[row].last > 1 or "|" not in lines[row].plain:
+                break
+            above = lines[row].line
+            found += [row] if above < lines[place].line else []
+        return found[::-1]
 
     def of(self, statement: Statement, claim: Claim) -> list[int]:
         """Return the addends above a drawn line, or the rows of the statement's table.

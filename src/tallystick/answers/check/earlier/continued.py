@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tallystick.answers.check.chain.readings import Readings
+from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
 from tallystick.answers.check.earlier.addends import Addends
 from tallystick.derivations.arithmetic import alone, exactly
 from tallystick.derivations.statements import Derivation, Side, Statement
@@ -12,7 +13,8 @@ from tallystick.derivations.statements import Derivation, Side, Statement
 MOST_BEFORE = 6  # numbers that it may go on from
 MOST_BETWEEN = 2  # lines from one item of a list to the next
 _SIGNED = re.compile(
-    r"\W*(?:\+|plus\b|(?P<minus>[-−–]\s?\d|(?:minus|less|without|w/o|abzüglich|moins|menos|минус|减去|減去|引く|빼기)(?!\w)))",
+    r"\W*(?:then,? (?:we )?|now |next,? )?(?:\+|(?:plus|add(?:ing|s)?|dazu|zuzüglich|ajout\w+|suman?do|añad\w+|плюс)\b|加上|再加"
+    r"|(?P<minus>[-−–]\s?\d|(?:minus|less|without|w/o|subtract\w*|abzüglich|moins|menos|минус|减去|減去|引く|빼기)(?!\w)))",
     re.IGNORECASE,
 )
 
@@ -41,17 +43,20 @@ class Continued:
         one, other = self.readings.exact(left, right, asides)
         number = alone(right.expression, loose=right.loose) or exactly(other)
         signed = _SIGNED.match(statement.plain)
-        line, added = statement.line, exactly(one)
+        true = one
+        line, added, own = statement.line, exactly(one), {part.value for part in numbers_in(left.expression)}
         for place in range(self.so_far.place - 1, max(-1, self.so_far.place - 1 - MOST_BEFORE), -1):
             claim, before = self.so_far.claims[place], self.derivation.statements[place]
             near = before.line == statement.line or (signed is not None and line - before.last <= MOST_BETWEEN)
             if claim is None or claim.defines or not near:
                 return False
-            taken = signed is not None and signed["minus"] and abs(claim.stated - one) == number.exact
-            added = added.plus(claim.written)
-            if taken or added.meets(number):
-                return True
             line = before.line
+            if claim.stated in own and claim.stated >= LEAST_REFERENCE:
+                continue  # the side goes on from it already
+            taken = signed is not None and signed["minus"] and abs(claim.stated - one) == number.exact
+            added, true = added.plus(claim.written), true + claim.true
+            if taken or added.meets(number) or exactly(true).meets(number):
+                return True
         return False
 
     def _adds_above(self, statement: Statement, left: Side, right: Side, asides: bool) -> bool:

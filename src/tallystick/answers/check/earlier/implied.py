@@ -22,6 +22,7 @@ from tallystick.answers.check.earlier.unread_addends import UnreadAddends
 from tallystick.answers.check.labels import (
     EMBEDDINGS,
     KINDS,
+    OF_ATTENTION,
     OF_MLP,
     OUTSIDE,
     PROJECTIONS,
@@ -219,12 +220,15 @@ class Implied:
         return found
 
     def _is_one_matrix(self, places: Sequence[int], statement: Statement) -> bool:
-        """Return whether a number is of one matrix, and by chance the sum of others above it.
+        """Return whether a number is of one matrix or module, and by chance the sum of others.
 
-        Example: "K: 1,048,576", "V: 1,048,576", "O: 2,097,152".
+        Examples: "K: 1,048,576", "V: 1,048,576", "O: 2,097,152"; an MLP of two attentions' size.
         """
-        matrix = tags_of(statement.label) & (PROJECTIONS | OF_MLP - {"mlp"})
-        others = (tags_of(self.derivation.statements[place].label) for place in places)
+        about = tags_of(statement.label)
+        matrix = about & (PROJECTIONS | OF_MLP - {"mlp"})
+        others = [tags_of(self.derivation.statements[place].label) for place in places]
+        if about - KINDS == {"mlp"} and all(one & OF_ATTENTION and not one & OF_MLP for one in others):
+            return True
         return len(matrix) == 1 and all(matrix.isdisjoint(one) for one in others)
 
     def _is_off(self, statement: Statement, claim: Claim, found: Sum, *, judged: bool) -> bool:

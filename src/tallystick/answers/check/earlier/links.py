@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
+from tallystick.answers.check.chain.forms import without_first
 from tallystick.answers.check.chain.readings import Readings, Sides
 from tallystick.answers.check.chain.rounding import ROUND, is_cut
 from tallystick.answers.check.chain.sides import first_addend, first_factor, last_addend, paired_parts
@@ -50,10 +51,16 @@ class Links:
     def _running(self, found: list[tuple[Side, Side, bool]], asides: bool) -> list[tuple[Side, Side, bool]]:
         """Take a sum that states the value of its last addend on the way, and goes on from there.
 
-        Example: "38.6M + 12 × 7.09M = 85.1M + 0.8M = 124.5M".
+        Examples: "38.6M + 12 × 7.09M = 85.1M + 0.8M = 124.5M", and over lines "38.6M",
+        "+ 1024 × 768 = 0.8M", "= 39.4M", "+ 12 × 7.09M = 85.1M", "= 124.5M".
         """
-        sums, last = None, None
+        sums, last, whole = None, None, None
         for number, (left, right, agree) in enumerate(found):
+            begun = first_addend(right.expression)
+            if not agree and whole is not None and isinstance(left.expression, Number):
+                met = self.readings.value(whole.expression, asides).meets(self.readings.value(begun, asides))
+                found[number] = (whole, right._replace(expression=begun), True) if met else found[number]
+            whole = left if is_sum(left.expression) else whole
             value = self.readings.value(left.expression, asides)
             begun = first_addend(left.expression)
             if sums is not None and last is not None and is_sum(left.expression):
@@ -109,7 +116,7 @@ class Links:
         return next((one for one in begun if self.readings.agree(left, one, asides=asides)), right)
 
     def _ended(self, left: Side, right: Side, asides: bool) -> Side:
-        """Return the last addend of a sum if that is the side behind it, or else the side.
+        """Return the last addends of a sum if they are the side behind it, or else the side.
 
         Example: "3 × 768 × 768 = 1,769,472 + 768 × 768 = 589,824".
         """
@@ -117,8 +124,11 @@ class Links:
         if last is left.expression:
             return left
         one, other = (self.readings.value(side.expression, asides) for side in (left, right))
-        ends = not one.meets(other) and self.readings.value(last, asides).meets(other)
-        return left._replace(expression=last) if ends else left
+        if one.meets(other):
+            return left
+        rest = without_first(left.expression)
+        ends = [part for part in (last, rest) if part is not None and self.readings.value(part, asides).meets(other)]
+        return left._replace(expression=ends[0]) if ends else left
 
     def apart(self, left: Side, right: Side, asides: bool) -> tuple[Expression, Expression]:
         """Return the only pair of parts in which two sums or products differ, else both sides.
