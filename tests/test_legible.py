@@ -24,6 +24,7 @@ READ = {"models/tokens.py": "¡¬®ÿ", "answers/check/earlier/branches.py": "�
 # What reads texts in other languages, and prints none of their words.
 READS_WORDS = {
     "sources/pooled.py",
+    "derivations/text/signs.py",
     "answers/check/claims.py",
     "answers/check/whole/coverage.py",
     "answers/check/chain/doubts.py",

@@ -172,6 +172,9 @@ WRITTEN = {
     "mil millones": ("6,74 mil millones × 2 bytes = {} GB", "13,48", "13,78", 13_480_000_000),
     "milliards": ("6,74 Md × 2 octets = {} Go", "13,48", "13,78", 13_480_000_000),
     "hundreds of millions": ("合计: 684.6+5.24≈{}亿", "689.8", "682.8", 68_984_000_000),
+    "i.e. behind a sum": ("1,050,673,152 + 6,979,584,000, i.e. {}", "8,030,257,152", "8,030,257,252", 8_030_257_152),
+    "i.e. behind products": ("2 × 525.3M + 32 × 218.1M, i.e. {}.", "8.03B", "8.30B", 8_029_800_000),
+    "a unit before the sign": ("每层 2.181亿 × 32,即 {}。", "69.8亿", "68.9亿", 6_979_200_000),
     "a unit that is a name above": (
         "FLOPs = 2 × d_model × d_ff × 3\n      = 2 × 4096 × 14336 × 3\n      ≈ {} FLOPs per token", "352M", "352B", 352_321_536,
     ),
@@ -197,6 +200,7 @@ def test_a_line_is_read(name):
         "Attention 4×768×768，MLP 8×768×768，共7,077,888",  # of both
         "from 12 × 7.09M → 124.4M in all",
         "d=768で12層、ヘッドは12",
+        "With 2 × 3 heads + 1, that is 786,432 in each",
         "- Part A: 1.05M\n- Part B: 2.10M\n\nLayer: 1.05M + 2.10M = 3.15M\nLayers: 48 × 3.15M = 151.31M",  # 3.1523M, by its parts
         "x = 2 * 62  # 16 heads in each",
         "Two tables, each 32000 × 4096 = 262M",
