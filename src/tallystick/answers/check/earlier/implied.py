@@ -109,6 +109,9 @@ class Implied:
             or allows.follows_a_total(claim)
             or (bool(addends) and self.unread.takes_twice(addends, claim))
             or (self.model.states(claim) and allows.leaves_out(places, claim))
+            or (
+                self.model.is_exact(claim) and abs(self.so_far.sum(places).exact - claim.stated) > LITTLE * claim.stated
+            )
         )
 
     def _with_words(self, statement: Statement, claim: Claim) -> Sum | None:

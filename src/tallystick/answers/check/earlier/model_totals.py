@@ -8,7 +8,7 @@ from itertools import combinations
 
 from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
-from tallystick.answers.check.claims import Claim, is_total
+from tallystick.answers.check.claims import Claim, is_total, is_whole
 from tallystick.answers.check.earlier.addends import Addends, Sum
 from tallystick.answers.check.earlier.allowances import Allowances
 from tallystick.answers.check.earlier.lists import NEAR
@@ -46,6 +46,10 @@ class ModelTotals:
     def states(self, claim: Claim) -> bool:
         """Return whether a number is the model's total, or rounds it."""
         return self.quantities is not None and (claim.stated == self.quantities.total or self.rounds(claim))
+
+    def is_exact(self, claim: Claim) -> bool:
+        """Return whether a number is the model's total to the last digit."""
+        return self.quantities is not None and claim.stated == self.quantities.total and is_whole(claim.side)
 
     def is_one_layer(self, statement: Statement, claim: Claim) -> bool:
         """Return whether a number is one layer of the model to the last digit.

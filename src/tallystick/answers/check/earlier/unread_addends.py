@@ -42,7 +42,11 @@ class UnreadAddends:
     def explain(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is right with what else the lines of its sum say."""
         more = claim.stated - self.so_far.sum(places).exact
-        if not places or more <= 0:
+        if not places:
+            return False
+        if self._adds_last(claim):
+            return True
+        if more <= 0:
             return False
         if more.denominator == 1 and (
             self._is_said(min(places), claim, max(more, LITTLE * claim.stated)) or self._between(places, more)
@@ -71,6 +75,18 @@ class UnreadAddends:
         read = {line.line for line in lines}
         between = (number for number in range(lines[0].line, lines[-1].line) if number not in read)
         return any(one == more for number in between for one in _whole_in(self.derivation.lines[number - 1][:LONGEST]))
+
+    def _adds_last(self, claim: Claim) -> bool:
+        """Return whether a total adds the unread numbers right above it to an earlier one.
+
+        Example: "Adding the embeddings (525,336,576) and the norm (4,096):" above "Total = …".
+        """
+        place, lines = self.so_far.place, self.derivation.statements
+        last = max((line.last for line in lines[max(0, place - 1) : place]), default=0)
+        between = self.derivation.lines[last : lines[place].line - 1]
+        added = sum(number for line in between for number in _whole_in(line[:MOST_SAID]))
+        before = (self.so_far.claims[earlier] for earlier in range(max(0, place - MOST_LINES), place))
+        return added > 0 and any(one is not None and one.stated + added == claim.stated for one in before)
 
     def _is_said(self, first: int, claim: Claim, least: Fraction) -> bool:
         """Return whether a line from a statement on has an unread number, of `least` or more.
