@@ -59,3 +59,15 @@ def test_a_share_that_is_not_its_fraction():
 def test_a_product_that_goes_on_from_a_slip_is_right():
     answer = tallystick.check("Fusion: 2 × 64 × 64 = 8,152 × 8 = 65,536")
     assert [one.should_be for one in answer.equations if not one.correct] == [8_192]
+
+
+@pytest.mark.parametrize("total", ["67.384.156.160", "673.841.561"])
+def test_a_zero_too_many_below_a_column(total):
+    text = (
+        "| Componente | Fórmula | Parâmetros |\n|---|---|---:|\n| Embedding | 32.000 × 4.096 | 131.072.000 |\n"
+        "| 32 camadas | 32 × 202.383.360 | 6.476.267.520 |\n| Norma final | 4.096 | 4.096 |\n"
+        "| LM head | 4.096 × 32.000 | 131.072.000 |\n| **Total** | | **{}** |\n"
+    )
+    assert tallystick.check(text.format("6.738.415.616")).correct
+    (slip,) = (one for one in tallystick.check(text.format(total)).equations if not one.correct)
+    assert slip.should_be == 6_738_415_616

@@ -162,7 +162,7 @@ _CHARACTERS = str.maketrans({
 })  # fmt: skip
 _SCALED_OUTSIDE = re.compile(
     r"(?<=\d)\s*\${1,2}\s*(?=(?:[KMBT]|[KMGT]i?B\b|[万萬만亿億억]|(?i:[mb]illion|миллион|миллиард))(?!\d))"
-    r"|(?<=\d),(?=[KMBT](?!\w|\s*=))"  # 85,M was 85\\,M; "64, K = 128" sets K
+    r"|(?<=\d)(?<!,\d{3}),(?=[KMBT](?!\w|\s*=))"  # 85,M was 85\\,M; "64, K = 128" sets K
 )  # $131$M
 # "80 layers × (Q 4096 × 8192 + O 8192 × 4096)"
 _LABELLED = re.compile(r"\(\s*[A-Z][\w/]{0,7}:?\s+(?=\d[\d,]*\s?[*×·x]\s?\d[^()]{0,200}\+)")

@@ -20,7 +20,7 @@ _TIMES = re.compile(
 _VERB = re.compile(
     r"(?<=[\w)])\s+(?:is|are|gives|makes|equals|yields|comes to|ergibt|ergeben|ist|sind|font|fait|donne|da|dan|es|son|é|fa|dà|daje|равно)\s+"
     r"(about|approximately|roughly|around|nearly|almost|just over|etwa|rund|ca\.|environ|unos|unas|circa|около|примерно)?\s*"
-    r"(?=~?\d(?:[\d,._]*\d)?+(?:\s?[KMBT]\b|\s+(?:thousand|[mb]illion|param|weights|mil[lh]|mio)|[^\w\s%]|$))",
+    r"(?=~?\d(?:[\d,._]*\d)?+(?:\s?(?:[KMBT]|[KMGT]i?B)\b|\s+(?:thousand|[mb]illion|param|weights|mil[lh]|mio)|[^\w\s%]|$))",
     re.IGNORECASE,
 )
 # "768 squared", "768 的平方", "768의 제곱"

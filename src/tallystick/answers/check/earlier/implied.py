@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from tallystick.answers.check.chain.binary import meets_binary
-from tallystick.answers.check.chain.mistyped import LEAST_OFF, is_mistyped
+from tallystick.answers.check.chain.mistyped import LEAST_OFF, by_power, is_mistyped
 from tallystick.answers.check.chain.rounding import LITTLE
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE
 from tallystick.answers.check.claims import Claim, is_total, is_whole
@@ -238,6 +238,8 @@ class Implied:
         """Return whether a number unaccountably misses the sum of lines that it must add."""
         above, sums = found.places, found.sums
         near = claim.stated / NEAR <= sums.exact <= claim.stated * NEAR
+        if "|" in statement.plain and not near:
+            near = by_power(*sorted((sums.exact, claim.stated)))  # a zero too many below a column
         one = "one" in tags_of(statement.label)
         if one or self._has_more(above):
             near = abs(claim.stated - sums.exact) <= LITTLE * claim.stated
