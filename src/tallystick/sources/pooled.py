@@ -12,7 +12,8 @@ from tallystick.sources.configs.classes import base_of
 
 # "Pooler: 768 × 768 + 768 = 590,592", "池化层(全连接) 590592"
 _COUNTED = re.compile(
-    r"(?<!without )(?<!no )(?:\bpooler\b|池化层|池化層|풀러|プーラー)[^\n]{0,80}?\d{3}", re.IGNORECASE
+    r"(?<!without )(?<!no )(?:\bpooler\b|池化层|池化層|풀러|プーラー)(?:\W{0,8}\n\s{0,8})?[^\n]{0,80}?\d{3}",
+    re.IGNORECASE,
 )
 
 

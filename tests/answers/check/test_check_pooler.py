@@ -26,6 +26,11 @@ def test_the_pooler_is_the_models(name, against):
     assert (pooler.matches, pooler.names) == ("pooler", ("pooler.dense.weight", "pooler.dense.bias"))
 
 
+def test_the_pooler_may_be_a_heading():
+    text = BASE.replace("{}: 768", "\n**Pooler**\n\n768")
+    assert tallystick.check(text, against="bert-base-uncased").against == "bert-base-uncased (BertModel)"
+
+
 @pytest.mark.parametrize(
     ("text", "against", "total"),
     [

@@ -118,6 +118,9 @@ TOTALS = {
     "a number in a sentence": (
         "Embedding: 50257 × 768 ≈ 38.6M\n\nWith the blocks and all else GPT-2 comes to 124.4M.\n", "gpt2", 3, 124_400_000,
     ),
+    "an exact total behind a rounded sum": (
+        "wte: 38.6M\nwpe: 0.79M\nlayers: 12 × 7.08M = 84.9M\nsum: 38.6 + 0.79 + 84.9 = 124.3M\n\nexact: 124,439,808\n", "gpt2", 6, 124_439_808,
+    ),
     "a size that is quoted": (
         "MLP per block: 4,722,432\n× 12 blocks: 56,669,184\n\n≈ 46% of GPT-2 small's 124M total parameters.\n", "gpt2", None, None,
     ),

@@ -59,6 +59,10 @@ LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
 NEARLY = Fraction(1, 50)  # between a total and its largest parts: "~110M" above "24M" and "85M"
 MOST_PARTS = 12  # the largest, of which some are added to see whether they give a total
 LEAST_PRECISE = 50  # a total by its rounding: 6.71B and 80.5M, and no 7B
+_EXACT = re.compile(
+    r"\W*(?:so |total )?(?:exact\w*|exakt\w*|genau|exat\w+|esatt\w+|précis\w*|точно|精确|准确|正確|정확)\W*",
+    re.IGNORECASE,
+)
 # "46% of GPT-2 small's 124M total parameters"
 _OF_QUOTED = re.compile(r"%\s(?:of|von|de|du|des|из)\s[^%=≈:;+]{0,40}?\d[\d.]*\s?[KMB]\b")
 
@@ -182,11 +186,12 @@ def _stated_whole(judge: Judge) -> Whole:
         given = {place for place in found if _is_given(judge, place)}
         found = {place: claim for place, claim in found.items() if place not in given} or found
 
-    def rank(place: int) -> tuple[float, bool, bool, int]:
+    def rank(place: int) -> tuple[float, bool, bool, bool, int]:
         numbers = {found[place].meant, found[place].stated}  # a sum with a slip is meant as the total all the same
         away = min((abs(log2(number) - log2(total)) for number in numbers if number > 0), default=0.0) if total else 0.0
         formula = not _is_stated(found[place])  # without a number
-        return round(away, 2), formula, not adds(found[place]), -place
+        exactly = found[place].stated == total and _EXACT.fullmatch(statements[place].label)  # "exact: 124,439,808"
+        return round(away, 2), not exactly, formula, not adds(found[place]), -place
 
     best = min(found, key=rank)
     exact = found[best].written.low <= total <= found[best].written.high
