@@ -20,6 +20,7 @@ RIGHT = [
     "warmup_steps: int = 2000\nlayers: int = 2\ntotal_steps: int = 100000\n",
     "1280×720 frames: ~2.7MB",  # of three bytes each
     "norm = square root of (9 + 16) = square root of 25 = 5",
+    "它把性能从 ~13% 提升到 ~31%(实测 30.8%)",
     "A quarter: 470,268,510 / 4 = 117,567,128",
     "q: A(1536 × 8) + B(8 × 1536) = 24,576",
     "Key: 128 -> 32 = 128 × 32 = 4,096",

@@ -270,7 +270,12 @@ def _apart(left: Side, right: Side, one: Number, other: Number) -> str:
     high = max(one.value, other.value)
     rough = right.loose or one.unit < 1 or other.unit < 1
     if rough and high < _LEAST_COMPARED:
-        share = is_share(other) and one.value < 1 and is_typed_for(other, one.value, least=_LEAST_DIGITS)
+        share = (
+            is_share(other)
+            and not is_share(one)
+            and one.value < 1
+            and is_typed_for(other, one.value, least=_LEAST_DIGITS)
+        )
         return "" if share else "states two sizes"  # "50    ~1.2", but "0.3102 = 34.02%"
     ratio = high / min(one.value, other.value)
     if ratio > _FAR and not any(abs(ratio / unit - 1) <= LIKE for unit in (10, 100, 10**3, 10**6, 10**9)):
