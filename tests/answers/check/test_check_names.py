@@ -428,3 +428,13 @@ def test_under_parameters_and_flops_a_line_says_which():
     text = "## Parameters and FLOPs\n\nMLP per layer: 2 × 768 × 3072 = 4,718,592\nFLOPs of the MLP: 2 × 2,359,296 = 4,718,592\n"
     answer = tallystick.check(text, against="gpt2")
     assert [one.matches for one in answer.equations] == ["MLP of one layer, without biases", None]
+
+
+def test_a_norm_behind_the_embeddings_is_theirs():
+    text = "Words: 30522 × 768 = 23,440,896\nSegments: 2 × 768 = 1,536\nLayerNorm: 2 × 768 = 1,536\n"
+    answer = tallystick.check(text, against="bert-base-uncased")
+    assert [one.matches for one in answer.equations] == [
+        "token embedding",
+        "segment embedding",
+        "norm of the embeddings",
+    ]

@@ -42,17 +42,15 @@ class UnreadAddends:
     def explain(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total is right with what else the lines of its sum say."""
         more = claim.stated - self.so_far.sum(places).exact
-        if not places:
-            return False
-        if self._adds_last(claim):
-            return True
-        if more <= 0:
-            return False
-        if more.denominator == 1 and (
-            self._is_said(min(places), claim, max(more, LITTLE * claim.stated)) or self._between(places, more)
-        ):
-            return True
-        return len(places) <= MOST_LINES and (self._repeats(places, claim) or self._beside(places, more))
+        if not places or more <= 0:
+            return bool(places) and self._adds_last(claim)
+        whole = more.denominator == 1
+        return (
+            self._adds_last(claim)
+            or (whole and self._is_said(min(places), claim, max(more, LITTLE * claim.stated)))
+            or (whole and self._between(places, more))
+            or (len(places) <= MOST_LINES and (self._repeats(places, claim) or self._beside(places, more)))
+        )
 
     def takes_twice(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total has one line's number more, and words say so: "131M each"."""
@@ -108,12 +106,11 @@ class UnreadAddends:
         """
         beside = list[int]()
         for place in places:
-            numbers, stated = (
-                list(_whole_in(self.derivation.statements[place].plain[:LONGEST])),
-                self.so_far.at(place).stated,
-            )
+            numbers = list(_whole_in(self.derivation.statements[place].plain[:LONGEST]))
+            stated = self.so_far.at(place).stated
             if stated in numbers:
-                beside += numbers[len(numbers) - numbers[::-1].index(int(stated)) :][:1]
+                last = len(numbers) - numbers[::-1].index(int(stated))
+                beside += numbers[last : last + 1]
         return bool(beside) and sum(beside) == more
 
     def _repeats(self, places: Sequence[int], claim: Claim) -> bool:

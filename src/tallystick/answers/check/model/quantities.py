@@ -16,10 +16,10 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from math import ceil, floor, log
 
-from tallystick.answers.check.labels import KINDS, OUTSIDE, VECTORS, nearest_tags, tags_of
+from tallystick.answers.check.labels import EMBEDDINGS, KINDS, OUTSIDE, VECTORS, nearest_tags, tags_of
 from tallystick.answers.check.model.atoms import ROLE_TAGS, atoms_of
 from tallystick.answers.check.model.collected import Collected
-from tallystick.answers.check.model.quantity import Quantity, fit, is_named, may_be, tensor_in
+from tallystick.answers.check.model.quantity import OF_EMBEDDINGS, Quantity, fit, is_named, may_be, tensor_in
 from tallystick.answers.check.model.stacks import stack_of
 from tallystick.core.ledger import Ledger
 from tallystick.core.tensor_names import template_of
@@ -248,11 +248,16 @@ class Quantities:
 def _placed(found: list[Quantity], labels: Sequence[str], matched: Collection[Quantity | None]) -> list[Quantity]:
     """Leave out the final norm, or the norms of the layers, by what the labels and the place say.
 
-    A norm that no label places is the final one behind all layers.
+    A norm that no label places is that of the embeddings before any layer, and the final one behind
+    all layers.
     """
     about = frozenset().union(*map(tags_of, labels))
     if "norm" not in about or any(map(tensor_in, labels)):
         return found
+    below = [quantity for quantity in found if quantity.tags >= OF_EMBEDDINGS]
+    counted = [one for one in matched if one is not None]
+    if below and counted and not about & {"one", "block"} and all(one.component <= EMBEDDINGS for one in counted):
+        return below  # "LayerNorm" behind the embeddings
     final = [quantity for quantity in found if "final" in quantity.tags]
     behind = not about & {"one", "block"} and any(one and one.is_layers and not one.one_layer for one in matched)
     if {"norm", "final"} <= nearest_tags(labels) or (final and (behind or "final" in about)):
