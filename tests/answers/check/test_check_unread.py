@@ -16,6 +16,7 @@ RIGHT = {
     "two in Korean": ("MLP: 768×3072 행렬이 두 개 = 4,718,592", "gpt2"),
     "numbers in words": ("Twelve layers times twelve times 768² = 84,934,656.", "gpt2"),
     "a product for each": ("Q 768×768, K 768×768, V 768×768 = 3 × 589,824 = 1,769,472", "gpt2"),
+    "a width from a rounded budget": ("target = 1.57M × 2.5 = 3.93M\nmlp_dim = 3.93M / (2 × 768) = 2560", None),
     "two thirds of a result": ("Why 11008? 4 × 4096 = 16384, × 2/3 = 10922.67, rounded up.", "llama-2-7b"),
     "squared in words": ("4 times 768 squared plus 4 times 768 = 2,362,368", "gpt2"),
     "squared in Chinese": ("每层注意力: 4 × 768 的平方 = 2,359,296", "gpt2"),

@@ -155,8 +155,8 @@ class Links:
         if parts := _parts(left, right):
             return any(self._misrounds(*pair, asides, part=True) for pair in parts)
         stated = alone(right.expression, loose=right.loose)
-        if stated is None or not isinstance(left.expression, Operation):
-            return False
+        if stated is None or not isinstance(left.expression, Operation) or "/" in left.expression.symbols:
+            return False  # "3.93M / (2 × 768) = 2560" is a width near it
         wide = self.readings.value(left.expression, asides)
         value = evaluate(left.expression, self.readings.stated, asides=asides, replaced=self.references.unrounded)
         if (value.low, value.high) == (wide.low, wide.high) or not (part or wide.meets(stated)):
