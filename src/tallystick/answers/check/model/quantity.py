@@ -22,7 +22,7 @@ from tallystick.answers.check.model.atoms import module_of
 
 _MATRICES = frozenset(MATRICES)
 OF_EMBEDDINGS = frozenset({"norm", "token"})
-_VECTORS = frozenset({"scale", "shift"})
+_OF_NORMS = VECTORS - {"bias"}  # vectors that only norms have
 _LIKE_TENSOR = 8  # a part of a tensor's name counts as much as four tags
 _TENSOR = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 
@@ -125,7 +125,7 @@ def fit(quantity: Quantity, labels: Sequence[str], factors: tuple[int, ...] = ()
         )
         score -= 4 * weight * ("module" in about and SEVERAL.search(label) is not None)
         score -= (
-            4 * weight * ("norm" in about and not about.isdisjoint(_VECTORS) and ONE_NORM.search(label) is not None)
+            4 * weight * ("norm" in about and not about.isdisjoint(_OF_NORMS) and ONE_NORM.search(label) is not None)
         )
         score += weight * _LIKE_TENSOR * (_shared(tensor, quantity.names) if (tensor := tensor_in(label)) else 0)
         score += weight * ("module" in about and _letters(module_of(quantity.names[0])) in _letters(label))
