@@ -248,8 +248,8 @@ class Quantities:
 def _placed(found: list[Quantity], labels: Sequence[str], matched: Collection[Quantity | None]) -> list[Quantity]:
     """Leave out the final norm, or the norms of the layers, by what the labels and the place say.
 
-    A norm that no label places is that of the embeddings before any layer, and the final one behind
-    all layers.
+    A norm that no label places belongs to the embeddings if no layer is counted yet, and is the
+    final one behind all layers.
     """
     about = frozenset().union(*map(tags_of, labels))
     if "norm" not in about or any(map(tensor_in, labels)):
