@@ -154,7 +154,7 @@ def read_derivation(text: str, *, source: str, known: Iterable[str] = ()) -> Der
             f"{source} has no equation in it, such as: Token embedding: 50257 × 768 = 38,597,376", code="no-answer"
         )
     prose, rows = tuple(reader.prose), tuple(reader.rows)
-    return Derivation(source, tuple(reader.statements), tuple(reader.unread), prose=prose, rows=rows)
+    return Derivation(source, tuple(reader.statements), tuple(reader.unread), prose=prose, rows=rows, dots=reader.dots)
 
 
 # -- statements -----------------------------------------------------------------------------------

@@ -136,6 +136,7 @@ class Derivation(NamedTuple):
     lines: tuple[str, ...] = ()  # all lines of the text, as written
     prose: tuple[Statement, ...] = ()  # large numbers in sentences, each as its own statement
     rows: tuple[Row, ...] = ()  # of tables, each with two numbers or more
+    dots: bool = False  # whether it separates thousands by dots
 
     def within(self, first: int, last: int) -> range:
         """Return the places of the statements that begin in the lines from `first` to `last`."""

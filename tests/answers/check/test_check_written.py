@@ -164,7 +164,7 @@ WRITTEN = {
     "an arrow behind a sum": ("39.4M + 85.1M -> {}", "124.5M", "134.5M", 124_500_000),
     "an arrow behind a rounded product": ("h: 12 x 7.09M -> {}", "85.1M", "95.1M", 85_080_000),
     "an arrow behind a list": ("q 2048×2048 = 4,194,304; k 2048×256 = 524,288 → {}", "4,718,592", "4,719,592", 4_718_592),
-    "so many of": ("12 blocks of 7.09M = {}", "85.1M", "95.1M", 85_080_000),
+    "a count before of": ("12 blocks of 7.09M = {}", "85.1M", "95.1M", 85_080_000),
     "per layer times a count": ("218.1M per layer × 32 = {}", "6.98B", "7.98B", 6_979_200_000),
     "a negative product": ("GQA: 32 * 2 * 4096 * (1024 - 4096) = {}", "-805,306,368", "-805,316,368", -805_306_368),
     "kv heads": ("KV: 2 × 32 layers × 8 kv heads × 128 = {}", "65,536", "65,636", 65_536),

@@ -22,7 +22,6 @@ from tallystick.answers.check.terms import Term, labelled, term_of, total
 from tallystick.answers.check.terms import times as times_of
 from tallystick.derivations.arithmetic import Expression, Name, Number, Operation, Value, evaluate, is_sum
 from tallystick.derivations.statements import Derivation, Statement
-from tallystick.derivations.text.lines import DIGIT
 
 FEW = 10  # sides that differ by more than 1/10 count different things
 
@@ -76,8 +75,7 @@ class Verdicts:
         else:
             match = self.by_parts.of(claim, statement)  # what the whole line counts
         if match is not None and self.quantities is not None:
-            before = DIGIT.split(statement.plain, maxsplit=1)[0]  # "gate = up = down: 4096 × 14336"
-            match = each_of(match, (before, *statement.labels), self.quantities)
+            match = each_of(match, statement.plain, statement.labels, self.quantities)
         percent = "%" in statement.plain and is_share(right)
         if percent:
             one, other, right_one = (number / PERCENT for number in (one, other, right_one))

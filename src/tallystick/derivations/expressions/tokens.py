@@ -307,13 +307,13 @@ def _compound(one: Token, other: Token) -> Token | None:
     first, second = (_MYRIADS.find(token.text[-1]) for token in (one, other))
     if one.number is None or other.number is None or first < 0 or other.start - one.end > 1:
         return None
+    both = one.number.value + other.number.value
     if _LAST.fullmatch(other.text) and other.start - one.end <= (one.text[-1] in "만억"):
-        return Token(
-            "number", f"{one.text}{other.text}", one.start, other.end, Number(one.number.value + other.number.value)
-        )
-    if not 0 <= second < first:
+        number = Number(both)
+    elif 0 <= second < first:
+        number = Number(both, other.number.unit, rounded=True)
+    else:
         return None
-    number = Number(one.number.value + other.number.value, other.number.unit, rounded=True)
     return Token("number", f"{one.text}{other.text}", one.start, other.end, number)
 
 
@@ -356,10 +356,8 @@ def _scale_of(suffix: re.Match[str]) -> Fraction:
         return Fraction({**_BYTES, "p": 10**15}[suffix["flops"].lower()])
     if suffix["bytes"]:
         return Fraction(_BYTES[suffix["bytes"].lower().translate(_LATIN)])
-    return Fraction(
-        10
-        ** SCALES[" ".join((suffix["scale"] or suffix["spaced"] or suffix["word"] or suffix["myriad"]).lower().split())]
-    )
+    word = suffix["scale"] or suffix["spaced"] or suffix["word"] or suffix["myriad"]
+    return Fraction(10 ** SCALES[" ".join(word.lower().split())])
 
 
 def times(number: Number, scale: Fraction) -> Number:

@@ -302,6 +302,7 @@ class Readings:
             return True
         if computed and (continues(left, right) or self._agree_by_parts(one, other, asides)):
             return True
+        # Tested here rather than by what is called, as this is asked most often.
         multiplied = right.__class__ is Operation and right.symbols[0] in "*/"
         if multiplied and not is_fraction(right):  # "a × b = c × d = e" with c = a × b, "= 32MB (each) × 16"
             factor = first_factor(right)

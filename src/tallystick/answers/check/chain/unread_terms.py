@@ -13,7 +13,7 @@ from tallystick.answers.check.chain.wording import counted
 from tallystick.answers.check.claims import counts_operations, measures
 from tallystick.derivations.arithmetic import Expression, Number, Operation, Value, alone, exactly
 from tallystick.derivations.expressions.phrases import is_count
-from tallystick.derivations.expressions.tokens import tokens, writes_dots
+from tallystick.derivations.expressions.tokens import tokens
 from tallystick.derivations.statements import Derivation, Side, Statement
 
 MOST_TERMS = 12  # of a line
@@ -41,8 +41,7 @@ class UnreadTerms:
 
     def __init__(self, readings: Readings, derivation: Derivation) -> None:
         self.readings = readings
-        self.lines = derivation.lines
-        self.dots = writes_dots("\n".join(derivation.lines))
+        self.derivation = derivation
 
     def explain(self, statement: Statement, left: Side, right: Side, *, asides: bool) -> bool:
         """Return whether a number is what its side comes to with terms that stand before it.
@@ -94,7 +93,7 @@ class UnreadTerms:
 
     def _title(self, statement: Statement) -> str:
         """Return the heading of a statement, or else the last line above it without an equation."""
-        above = self.lines[max(0, statement.line - 1 - MOST_ABOVE) : statement.line - 1]
+        above = self.derivation.lines[max(0, statement.line - 1 - MOST_ABOVE) : statement.line - 1]
         return statement.heading or next(
             (one for one in reversed(above) if one.strip() and not _RELATION.search(one)), ""
         )
@@ -104,7 +103,7 @@ class UnreadTerms:
 
         The counts behind it come before these.
         """
-        pieces = tokens(line, dots=self.dots)
+        pieces = tokens(line, dots=self.derivation.dots)
         end = next((place for place in range(len(pieces) - 1, 0, -1) if pieces[place].number == number), 0)
         counts = [one.number for one in pieces[end + 1 :] if is_count(one.number)]  # "= 1,474,560,000 for all 48"
         while end and pieces[end].kind != "relation":

@@ -57,23 +57,23 @@ class Columns:
 
     def by_next_column(self, statement: Statement) -> list[int]:
         """Return the addends of a total by those of another column in the same row, or []."""
-        rows = self.proven.get(statement.line) or self._rows_ahead(statement)
+        lines, table = self.derivation.statements, self._table()
+        rows = self.proven.get(statement.line) or self._rows_ahead(statement, table)
         if rows is None:
             return []
-        lines, table = self.derivation.statements, self._table()
         if any(lines[place].line not in rows or not lines[place].column for place in table):
             return []  # a row has a number in one of the columns only
         found = [place for place in table if lines[place].column == statement.column and self.so_far.claims[place]]
         return found if len(found) == len(rows) else []
 
-    def _rows_ahead(self, statement: Statement) -> frozenset[int] | None:
+    def _rows_ahead(self, statement: Statement, table: Sequence[int]) -> frozenset[int] | None:
         """Return the rows of a table that add up to the total in a column to the right, or None."""
         lines, place = self.derivation.statements, self.so_far.place
         for total in lines[place + 1 : place + 1 + statement.column]:
             stated = total.sides[0].expression
             if total.line != statement.line or not isinstance(stated, Number):
                 return None
-            rows = [row for row in self._table() if lines[row].column == total.column and self.so_far.claims[row]]
+            rows = [row for row in table if lines[row].column == total.column and self.so_far.claims[row]]
             if len(rows) >= LEAST_ADDENDS and sum(self.so_far.at(row).stated for row in rows) == stated.value:
                 return frozenset(lines[row].line for row in rows)
         return None

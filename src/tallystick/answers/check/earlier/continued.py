@@ -7,11 +7,11 @@ import re
 from tallystick.answers.check.chain.readings import Readings
 from tallystick.answers.check.chain.sides import LEAST_REFERENCE, numbers_in
 from tallystick.answers.check.earlier.addends import Addends
+from tallystick.answers.check.earlier.columns import MOST_BETWEEN
 from tallystick.derivations.arithmetic import alone, exactly
 from tallystick.derivations.statements import Derivation, Side, Statement
 
 MOST_BEFORE = 6  # numbers that it may go on from
-MOST_BETWEEN = 2  # lines from one item of a list to the next
 _SIGNED = re.compile(
     r"\W*(?:then,? (?:we )?|now |next,? )?(?:\+|(?:plus|add(?:ing|s)?|dazu|zuzüglich|ajout\w+|suman?do|añad\w+|плюс)\b|加上|再加"
     r"|(?P<minus>[-−–]\s?\d|(?:minus|less|without|w/o|subtract\w*|abzüglich|moins|menos|минус|减去|減去|引く|빼기)(?!\w)))",

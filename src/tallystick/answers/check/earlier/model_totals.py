@@ -59,7 +59,7 @@ class ModelTotals:
         """
         if self.quantities is None or claim.is_rounded or not tags_of(statement.label) <= KINDS:
             return False
-        return any(one.is_layers and one.one_layer for one in self.quantities.of(claim.stated))
+        return self.quantities.are_one_layer(claim.stated)
 
     def rounds(self, claim: Claim) -> bool:
         """Return whether a number rounds the model's total: "~6.7B" of 6,738,415,616."""

@@ -49,7 +49,7 @@ class UnreadAddends:
             self._adds_last(claim)
             or (whole and self._is_said(min(places), claim, max(more, LITTLE * claim.stated)))
             or (whole and self._between(places, more))
-            or (len(places) <= MOST_LINES and (self._repeats(places, claim) or self._beside(places, more)))
+            or (len(places) <= MOST_LINES and (self._repeats(places, claim) or self._behind(places, more)))
         )
 
     def takes_twice(self, places: Sequence[int], claim: Claim) -> bool:
@@ -99,19 +99,19 @@ class UnreadAddends:
             for number in _whole_in(line[:MOST_SAID])
         )
 
-    def _beside(self, places: Sequence[int], more: Fraction) -> bool:
+    def _behind(self, places: Sequence[int], more: Fraction) -> bool:
         """Return whether the other numbers on the lines of a list are what a total has more.
 
         Example: ", bias 2304" and ", bias 768".
         """
-        beside = list[int]()
+        behind = list[int]()
         for place in places:
             numbers = list(_whole_in(self.derivation.statements[place].plain[:LONGEST]))
             stated = self.so_far.at(place).stated
             if stated in numbers:
                 last = len(numbers) - numbers[::-1].index(int(stated))
-                beside += numbers[last : last + 1]
-        return bool(beside) and sum(beside) == more
+                behind += numbers[last : last + 1]
+        return bool(behind) and sum(behind) == more
 
     def _repeats(self, places: Sequence[int], claim: Claim) -> bool:
         """Return whether a total takes lines as often as they say, or adds some like others.

@@ -4,7 +4,7 @@
 >>> from tallystick import count
 >>> of = Quantities(count("llama-2-7b"))
 >>> found = of.of(Fraction(4096 * 4096))[0]
->>> each_of(found, ["W_q and W_o are each"], of).what
+>>> each_of(found, "W_q and W_o are each 4096 × 4096", [], of).what
 'each of the query and attention output projections of one layer'
 """
 
@@ -17,21 +17,24 @@ from tallystick.answers.check.labels import MATRICES, matrices_in
 from tallystick.answers.check.model.quantities import Quantities
 from tallystick.answers.check.model.quantity import Quantity
 from tallystick.answers.reconcile.conventions import listed
+from tallystick.derivations.text.lines import DIGIT
 
 _PROJECTION = " projection"
 
 
-def each_of(match: Quantity, labels: Iterable[str], quantities: Quantities) -> Quantity:
+def each_of(match: Quantity, line: str, labels: Iterable[str], quantities: Quantities) -> Quantity:
     """Return the matrices that a label names and that have a number each, or what has it alone.
 
     Args:
         match: what the number counts, by itself.
+        line: its line, whose words before all numbers come first.
         labels: texts that may name it, nearest first.
         quantities: the quantities of the model.
     """
     if match.some or match.tied_to or len(match.component.intersection(MATRICES)) != 1 or _PROJECTION not in match.what:
         return match
-    asked = next((named for label in labels if (named := matrices_in(label))), frozenset[str]())
+    before = DIGIT.split(line, maxsplit=1)[0]  # "gate = up = down: 4096 × 14336"
+    asked = next((named for label in (before, *labels) if (named := matrices_in(label))), frozenset[str]())
     if match.component.isdisjoint(asked):
         return match  # "c_attn …, c_proj 768 × 768 = 589,824"
     same = [

@@ -208,6 +208,10 @@ class Quantities:
                 found[tag] = max(parts)
         return found
 
+    def are_one_layer(self, number: Fraction) -> bool:
+        """Return whether one layer has this many parameters, perhaps without its biases."""
+        return any(one.is_layers and one.one_layer for one in self.of(number))
+
     def has(self, component: frozenset[str]) -> bool:
         """Return whether the model has a part with these tags."""
         return any(component <= quantity.component for quantity in self.whole)

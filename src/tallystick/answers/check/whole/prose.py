@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations
 
@@ -12,7 +13,7 @@ from tallystick.derivations.arithmetic import Number, alone
 from tallystick.derivations.statements import Statement
 
 LEAST_SHARE = 30  # a number with fewer digits, such as 7B, is too vague
-LEAST_PRECISE = 500  # a vaguer one, such as 124M, may be quoted
+LEAST_UNQUOTED = 500  # a vaguer one, such as 124M, may be quoted
 MOST_LEFT_OUT = Fraction(1, 1000)  # of a model: norms, biases, a router
 MOST_PARTS = 12  # the largest, of which some are added
 NEARLY = Fraction(1, 20)  # between a rounded total and its parts
@@ -47,7 +48,7 @@ def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
         and (value.high - value.low) * LEAST_SHARE <= total
         and (rounded or value.is_exact)
         and (
-            (value.high - value.low) * LEAST_PRECISE <= total
+            (value.high - value.low) * LEAST_UNQUOTED <= total
             or _CONCLUDES.search(statement.text)
             or _is_derived(judge, value.exact)
         )
@@ -60,11 +61,24 @@ def in_prose(judge: Judge, *, rounded: bool = True) -> int | None:
     return len(judge.claims) - 1
 
 
+def nearly_add_up(parts: Iterable[Fraction], total: Fraction, within: Fraction) -> bool:
+    """Return whether one, two or three of the largest parts give a total.
+
+    Args:
+        parts: numbers of a text.
+        total: what they may add up to.
+        within: the share of the total that they may miss it by.
+    """
+    largest = sorted(parts, reverse=True)[:MOST_PARTS]
+    sums = (sum(added) for count in (1, 2, 3) for added in combinations(largest, count))
+    return any(abs(one - total) <= within * total for one in sums)
+
+
 def _is_derived(judge: Judge, number: Fraction) -> bool:
-    """Return whether some numbers of a text add up to another one, nearly."""
-    parts = sorted({one.stated for one in judge.claims if one and one.adds and one.stated < number}, reverse=True)
-    some = (sum(added) for count in (1, 2, 3) for added in combinations(parts[:MOST_PARTS], count))
-    return any(abs(one - number) <= NEARLY * number for one in some)
+    """Return whether some smaller numbers of a text add up to another one, nearly."""
+    return nearly_add_up(
+        {one.stated for one in judge.claims if one and one.adds and one.stated < number}, number, NEARLY
+    )
 
 
 def _follows(judge: Judge, statement: Statement, total: int) -> bool:

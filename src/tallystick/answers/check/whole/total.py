@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from fractions import Fraction
-from itertools import chain, combinations
 from math import log2
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from tallystick.answers.check.claims import (
 from tallystick.answers.check.earlier.implied import begins_line
 from tallystick.answers.check.equations import Judge
 from tallystick.answers.check.labels import layers_of, tags_of
-from tallystick.answers.check.whole.prose import in_prose
+from tallystick.answers.check.whole.prose import in_prose, nearly_add_up
 from tallystick.answers.check.whole.sections import (
     MOST_LABEL_WORDS,
     SO_FAR,
@@ -57,7 +56,6 @@ from tallystick.derivations.statements import SUBTOTAL, TOTAL, Statement
 LEAST_OF_PARTS = 1000  # a number smaller than another one by more than this factor is a size, not the whole
 LEAST_STATED = 1000  # a total up to this, and no sum, counts something else
 NEARLY = Fraction(1, 50)  # between a total and its largest parts: "~110M" above "24M" and "85M"
-MOST_PARTS = 12  # the largest, of which some are added to see whether they give a total
 LEAST_PRECISE = 50  # a total by its rounding: 6.71B and 80.5M, and no 7B
 _EXACT = re.compile(
     r"\W*(?:so |total )?(?:exact\w*|exakt\w*|genau|exat\w+|esatt\w+|précis\w*|точно|精确|准确|正確|정확)\W*",
@@ -81,18 +79,16 @@ def whole(judge: Judge) -> Whole:
     a rounded one that the text opens with and never comes to.
     """
     found = _stated_whole(judge)
-    if found.place is None or _is_layer(judge, found.place):
+    place = found.place
+    if place is None or _is_layer(judge, place) or not _counts(judge, place) or _is_quoted(judge, place):
         return Whole(None, found.several)
-    if not _counts(judge, found.place) or _is_quoted(judge, found.place):
-        return Whole(None, found.several)
-    several = named_apart(judge, found.place) if judge.quantities is None else ()
+    several = named_apart(judge, place) if judge.quantities is None else ()
     return Whole(None, several) if several else found
 
 
 def _is_layer(judge: Judge, place: int) -> bool:
     """Return whether a text counts one layer of the model and nothing else."""
-    alike = judge.quantities.of(judge.so_far.at(place).meant) if judge.quantities is not None else ()
-    return any(one.is_layers and one.one_layer for one in alike)
+    return judge.quantities is not None and judge.quantities.are_one_layer(judge.so_far.at(place).meant)
 
 
 def _counts(judge: Judge, place: int) -> bool:
@@ -231,11 +227,11 @@ def _is_quoted(judge: Judge, place: int) -> bool:
         if one and statement.line != line and one.stated * LEAST_OF_PARTS >= total and not measures(statement)
     ]
     opens = all(line < other for other, _ in others) and any(one.expression is not None for _, one in others)
-    parts = sorted((one.stated for _, one in others), reverse=True)[:MOST_PARTS]
-    some = (sum(added) for count in (1, 2, 3) for added in combinations(parts, count))
+    parts = [one.stated for _, one in others]
     whole_parts = (one.stated for _, one in others if not (one.used or (one.match and one.match.one_layer)))
-    sums = chain(some, [sum(whole_parts)])
-    return opens and len(parts) > 1 and not any(abs(one - total) <= NEARLY * total for one in sums)
+    if not opens or len(parts) < 2:
+        return False
+    return not (nearly_add_up(parts, total, NEARLY) or abs(sum(whole_parts) - total) <= NEARLY * total)
 
 
 def _is_item(statement: Statement) -> bool:
